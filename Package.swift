@@ -1,0 +1,89 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// One entry per room of the house; an import goes to a lower floor only
+// (`Scripts/check-house` holds us to it).
+
+let settings: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .treatAllWarnings(as: .error),
+]
+
+func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
+  .testTarget(
+    name: name, dependencies: dependencies, resources: resources, swiftSettings: settings)
+}
+
+let package = Package(
+  name: "vencejo",
+  products: [
+    .library(name: "VencejoProtobuf", targets: ["VencejoProtobuf"]),
+    .library(name: "VencejoRPC", targets: ["VencejoRPC"]),
+    .library(name: "VencejoClient", targets: ["VencejoClient"]),
+    .executable(name: "vencejo", targets: ["vencejo"]),
+    .executable(name: "protoc-gen-vencejo", targets: ["protoc-gen-vencejo"]),
+  ],
+  targets: [
+    // Floor 0: Debian's C libraries.
+    .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+    .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+
+    // Floor 1.
+    room("VencejoProtobuf"),
+    room("VencejoHTTP2", ["CNGHTTP2"]),
+    room("VencejoSQLite", ["CSQLite"]),
+    room("VencejoCrypto", ["COpenSSL"]),
+    room("VencejoJSON", ["VencejoProtobuf"]),
+    room("VencejoStore", ["VencejoSQLite", "VencejoCrypto"]),
+
+    // Floor 2.
+    room("VencejoGenerator", ["VencejoProtobuf"]),
+    room("VencejoRPC", ["VencejoHTTP2", "VencejoProtobuf"]),
+    room("VencejoAPI", ["VencejoRPC", "VencejoProtobuf"]),
+
+    // Floor 3.
+    room("VencejoClient", ["VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoSQLite"]),
+    room(
+      "VencejoServer",
+      ["VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoStore", "VencejoCrypto"]),
+    room("VencejoTools", ["VencejoRPC", "VencejoProtobuf", "VencejoJSON"]),
+    room(
+      "VencejoConsole",
+      ["VencejoClient", "VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoJSON", "VencejoTools"]),
+
+    // Floor 4.
+    .executableTarget(
+      name: "vencejo",
+      dependencies: ["VencejoServer", "VencejoConsole", "VencejoTools", "VencejoRPC"],
+      swiftSettings: settings),
+    .executableTarget(
+      name: "protoc-gen-vencejo", dependencies: ["VencejoGenerator", "VencejoProtobuf"],
+      swiftSettings: settings),
+
+    // Tests mirror the rooms.
+    tests("VencejoProtobufTests", ["VencejoProtobuf"]),
+    tests("VencejoJSONTests", ["VencejoJSON", "VencejoProtobuf"]),
+    tests("VencejoGeneratorTests", ["VencejoGenerator", "VencejoProtobuf"]),
+    tests("VencejoHTTP2Tests", ["VencejoHTTP2", "CNGHTTP2"]),
+    tests("VencejoRPCTests", ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf"]),
+    tests("VencejoSQLiteTests", ["VencejoSQLite"]),
+    tests("VencejoCryptoTests", ["VencejoCrypto"]),
+    tests("VencejoStoreTests", ["VencejoStore", "VencejoSQLite", "VencejoCrypto"]),
+    tests(
+      "VencejoServerTests",
+      ["VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoStore"]),
+    tests(
+      "VencejoClientTests",
+      ["VencejoClient", "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoProtobuf"]),
+    tests("VencejoToolsTests", ["VencejoTools", "VencejoRPC", "VencejoJSON", "VencejoProtobuf"]),
+    tests("VencejoConsoleTests", ["VencejoConsole", "VencejoClient"]),
+  ]
+)
