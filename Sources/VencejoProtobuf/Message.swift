@@ -1,0 +1,88 @@
+/// A protobuf message: a value with a wire form.
+///
+/// Generated code conforms to it. Equality and hashing of large messages compare their
+/// deterministic encodings, so a NaN equals itself and 0.0 differs from -0.0 there.
+public protocol Message: Hashable, Sendable {
+  /// A message with every field at its default.
+  init()
+
+  /// The full protobuf name, for example `vencejo.chat.v1.Chat`.
+  static var messageName: String { get }
+
+  /// The file that declares the message.
+  static var fileDescriptor: FileDescriptor { get }
+
+  /// Fields this version of the message does not know; they survive a round trip.
+  var unknownFields: UnknownFields { get set }
+
+  /// Merges fields from the reader up to the end of its current message. Errors stay in
+  /// the reader. For generated code.
+  mutating func decode(from reader: inout WireReader)
+
+  /// Writes all fields, the last one first. For generated code.
+  func encode(to writer: inout WireWriter)
+}
+
+extension Message {
+  /// Decodes a message, without keeping or copying the input.
+  public init(serializedBytes bytes: UnsafeRawBufferPointer) throws(DecodingError) {
+    self.init()
+    try merge(serializedBytes: bytes)
+  }
+
+  /// Decodes a message.
+  public init(serializedBytes bytes: [UInt8]) throws(DecodingError) {
+    self.init()
+    try merge(serializedBytes: bytes)
+  }
+
+  /// Merges an encoded message into this one: singular fields are replaced, sub-messages
+  /// merged, repeated fields and maps extended. After an error the message holds what came
+  /// before it.
+  public mutating func merge(serializedBytes bytes: UnsafeRawBufferPointer) throws(DecodingError) {
+    var reader = WireReader(bytes)
+    decode(from: &reader)
+    if let error = reader.error { throw error }
+  }
+
+  /// Merges an encoded message into this one.
+  public mutating func merge(serializedBytes bytes: [UInt8]) throws(DecodingError) {
+    let error = bytes.withUnsafeBytes { buffer in
+      var reader = WireReader(buffer)
+      decode(from: &reader)
+      return reader.error
+    }
+    if let error { throw error }
+  }
+
+  /// The encoded message. Map entries come in no particular order unless `deterministic`
+  /// sorts them by key.
+  public func serializedBytes(deterministic: Bool = false) -> [UInt8] {
+    serializedBytes(reservingPrefix: 0, deterministic: deterministic)
+  }
+
+  /// `count` zero bytes, to be overwritten with a frame's header, then the encoded message.
+  public func serializedBytes(reservingPrefix count: Int, deterministic: Bool = false) -> [UInt8] {
+    withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 16) { scratch in
+      var writer = WireWriter(scratch: scratch, deterministic: deterministic)
+      encode(to: &writer)
+      return writer.bytes(reservingPrefix: count)
+    }
+  }
+
+  /// Equality of the deterministic encodings.
+  public static func == (left: Self, right: Self) -> Bool { left.isEncodedLike(right) }
+
+  /// Hashes the deterministic encoding.
+  public func hash(into hasher: inout Hasher) { hashEncoding(into: &hasher) }
+
+  /// Whether both have the same deterministic encoding. For generated code.
+  public func isEncodedLike(_ other: Self) -> Bool {
+    serializedBytes(deterministic: true) == other.serializedBytes(deterministic: true)
+  }
+
+  /// Hashes the deterministic encoding. For generated code.
+  public func hashEncoding(into hasher: inout Hasher) {
+    hasher.combine(serializedBytes(deterministic: true))
+  }
+}

@@ -1,0 +1,324 @@
+/// How the values of one protobuf type are read and written in lists and maps.
+public protocol WireCoding {
+  /// The values in Swift.
+  associatedtype Value: Hashable, Sendable
+  /// The wire type of a single value.
+  static var wireType: UInt32 { get }
+  /// The size of each value in bytes when it is always the same, or 0.
+  static var fixedWidth: Int { get }
+  /// The default value.
+  static var initial: Value { get }
+  /// Reads a value without its tag; sub-messages are merged.
+  static func read(from reader: inout WireReader, into value: inout Value)
+  /// Writes a value without its tag.
+  static func write(_ value: Value, to writer: inout WireWriter)
+}
+
+extension WireCoding {
+  @inlinable
+  public static var fixedWidth: Int { 0 }
+}
+
+/// The types that can be keys of maps.
+public protocol WireKeyCoding: WireCoding {
+  /// The order of keys in deterministic encodings.
+  static func precedes(_ left: Value, _ right: Value) -> Bool
+}
+
+extension WireKeyCoding where Value: Comparable {
+  @inlinable
+  public static func precedes(_ left: Value, _ right: Value) -> Bool { left < right }
+}
+
+/// One ``WireCoding`` per protobuf type.
+public enum Wire {
+  /// `int32`.
+  public enum Int32: WireKeyCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 0 }
+    @inlinable
+    public static var initial: Swift.Int32 { 0 }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.Int32) {
+      value = reader.int32()
+    }
+    @inlinable
+    public static func write(_ value: Swift.Int32, to writer: inout WireWriter) {
+      writer.varint(Swift.UInt64(bitPattern: Swift.Int64(value)))
+    }
+  }
+
+  /// `int64`.
+  public enum Int64: WireKeyCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 0 }
+    @inlinable
+    public static var initial: Swift.Int64 { 0 }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.Int64) {
+      value = reader.int64()
+    }
+    @inlinable
+    public static func write(_ value: Swift.Int64, to writer: inout WireWriter) {
+      writer.varint(Swift.UInt64(bitPattern: value))
+    }
+  }
+
+  /// `uint32`.
+  public enum UInt32: WireKeyCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 0 }
+    @inlinable
+    public static var initial: Swift.UInt32 { 0 }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.UInt32) {
+      value = reader.uint32()
+    }
+    @inlinable
+    public static func write(_ value: Swift.UInt32, to writer: inout WireWriter) {
+      writer.varint(Swift.UInt64(value))
+    }
+  }
+
+  /// `uint64`.
+  public enum UInt64: WireKeyCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 0 }
+    @inlinable
+    public static var initial: Swift.UInt64 { 0 }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.UInt64) {
+      value = reader.uint64()
+    }
+    @inlinable
+    public static func write(_ value: Swift.UInt64, to writer: inout WireWriter) {
+      writer.varint(value)
+    }
+  }
+
+  /// `sint32`.
+  public enum SInt32: WireKeyCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 0 }
+    @inlinable
+    public static var initial: Swift.Int32 { 0 }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.Int32) {
+      value = reader.sint32()
+    }
+    @inlinable
+    public static func write(_ value: Swift.Int32, to writer: inout WireWriter) {
+      writer.varint(Swift.UInt64(Swift.UInt32(bitPattern: (value << 1) ^ (value >> 31))))
+    }
+  }
+
+  /// `sint64`.
+  public enum SInt64: WireKeyCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 0 }
+    @inlinable
+    public static var initial: Swift.Int64 { 0 }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.Int64) {
+      value = reader.sint64()
+    }
+    @inlinable
+    public static func write(_ value: Swift.Int64, to writer: inout WireWriter) {
+      writer.varint(Swift.UInt64(bitPattern: (value << 1) ^ (value >> 63)))
+    }
+  }
+
+  /// `fixed32`.
+  public enum FixedUInt32: WireKeyCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 5 }
+    @inlinable
+    public static var fixedWidth: Int { 4 }
+    @inlinable
+    public static var initial: Swift.UInt32 { 0 }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.UInt32) {
+      value = reader.fixedUInt32()
+    }
+    @inlinable
+    public static func write(_ value: Swift.UInt32, to writer: inout WireWriter) {
+      writer.fixed32(value)
+    }
+  }
+
+  /// `fixed64`.
+  public enum FixedUInt64: WireKeyCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 1 }
+    @inlinable
+    public static var fixedWidth: Int { 8 }
+    @inlinable
+    public static var initial: Swift.UInt64 { 0 }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.UInt64) {
+      value = reader.fixedUInt64()
+    }
+    @inlinable
+    public static func write(_ value: Swift.UInt64, to writer: inout WireWriter) {
+      writer.fixed64(value)
+    }
+  }
+
+  /// `sfixed32`.
+  public enum FixedInt32: WireKeyCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 5 }
+    @inlinable
+    public static var fixedWidth: Int { 4 }
+    @inlinable
+    public static var initial: Swift.Int32 { 0 }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.Int32) {
+      value = reader.fixedInt32()
+    }
+    @inlinable
+    public static func write(_ value: Swift.Int32, to writer: inout WireWriter) {
+      writer.fixed32(Swift.UInt32(bitPattern: value))
+    }
+  }
+
+  /// `sfixed64`.
+  public enum FixedInt64: WireKeyCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 1 }
+    @inlinable
+    public static var fixedWidth: Int { 8 }
+    @inlinable
+    public static var initial: Swift.Int64 { 0 }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.Int64) {
+      value = reader.fixedInt64()
+    }
+    @inlinable
+    public static func write(_ value: Swift.Int64, to writer: inout WireWriter) {
+      writer.fixed64(Swift.UInt64(bitPattern: value))
+    }
+  }
+
+  /// `bool`.
+  public enum Bool: WireKeyCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 0 }
+    @inlinable
+    public static var initial: Swift.Bool { false }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.Bool) {
+      value = reader.bool()
+    }
+    @inlinable
+    public static func write(_ value: Swift.Bool, to writer: inout WireWriter) {
+      writer.varint(value ? 1 : 0)
+    }
+    @inlinable
+    public static func precedes(_ left: Swift.Bool, _ right: Swift.Bool) -> Swift.Bool {
+      !left && right
+    }
+  }
+
+  /// `float`.
+  public enum Float: WireCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 5 }
+    @inlinable
+    public static var fixedWidth: Int { 4 }
+    @inlinable
+    public static var initial: Swift.Float { 0 }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.Float) {
+      value = reader.float()
+    }
+    @inlinable
+    public static func write(_ value: Swift.Float, to writer: inout WireWriter) {
+      writer.fixed32(value.bitPattern)
+    }
+  }
+
+  /// `double`.
+  public enum Double: WireCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 1 }
+    @inlinable
+    public static var fixedWidth: Int { 8 }
+    @inlinable
+    public static var initial: Swift.Double { 0 }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.Double) {
+      value = reader.double()
+    }
+    @inlinable
+    public static func write(_ value: Swift.Double, to writer: inout WireWriter) {
+      writer.fixed64(value.bitPattern)
+    }
+  }
+
+  /// `string`.
+  public enum String: WireKeyCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 2 }
+    @inlinable
+    public static var initial: Swift.String { "" }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.String) {
+      value = reader.string()
+    }
+    @inlinable
+    public static func write(_ value: Swift.String, to writer: inout WireWriter) {
+      writer.string(value)
+    }
+  }
+
+  /// `bytes`.
+  public enum Bytes: WireCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 2 }
+    @inlinable
+    public static var initial: [Swift.UInt8] { [] }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout [Swift.UInt8]) {
+      value = reader.bytes()
+    }
+    @inlinable
+    public static func write(_ value: [Swift.UInt8], to writer: inout WireWriter) {
+      writer.bytes(value)
+    }
+  }
+
+  /// An enum.
+  public enum Enum<E: Enumeration>: WireCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 0 }
+    @inlinable
+    public static var initial: E { E(rawValue: 0) }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout E) {
+      value = E(rawValue: reader.int32())
+    }
+    @inlinable
+    public static func write(_ value: E, to writer: inout WireWriter) {
+      writer.varint(Swift.UInt64(bitPattern: Swift.Int64(value.rawValue)))
+    }
+  }
+
+  /// A message.
+  public enum Submessage<M: Message>: WireCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 2 }
+    @inlinable
+    public static var initial: M { M() }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout M) {
+      reader.message(into: &value)
+    }
+    @inlinable
+    public static func write(_ value: M, to writer: inout WireWriter) {
+      let mark = writer.count
+      value.encode(to: &writer)
+      writer.delimit(since: mark)
+    }
+  }
+}

@@ -1,0 +1,161 @@
+// What generated code reads a field with. The tag has been read; its wire type fits.
+extension WireReader {
+  /// An `int32`, or the number of an enum: the low 32 bits of a varint.
+  public mutating func int32() -> Int32 { Int32(truncatingIfNeeded: varint()) }
+  /// An `int64`.
+  public mutating func int64() -> Int64 { Int64(bitPattern: varint()) }
+  /// A `uint32`: the low 32 bits of a varint.
+  public mutating func uint32() -> UInt32 { UInt32(truncatingIfNeeded: varint()) }
+  /// A `uint64`.
+  public mutating func uint64() -> UInt64 { varint() }
+  /// A `sint32`, zigzag.
+  public mutating func sint32() -> Int32 {
+    let value = UInt32(truncatingIfNeeded: varint())
+    return Int32(bitPattern: value >> 1) ^ -Int32(bitPattern: value & 1)
+  }
+  /// A `sint64`, zigzag.
+  public mutating func sint64() -> Int64 {
+    let value = varint()
+    return Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
+  }
+  /// A `bool`: any varint but 0 is true.
+  public mutating func bool() -> Bool { varint() != 0 }
+  /// A `fixed32`.
+  public mutating func fixedUInt32() -> UInt32 { fixed32() }
+  /// A `fixed64`.
+  public mutating func fixedUInt64() -> UInt64 { fixed64() }
+  /// An `sfixed32`.
+  public mutating func fixedInt32() -> Int32 { Int32(bitPattern: fixed32()) }
+  /// An `sfixed64`.
+  public mutating func fixedInt64() -> Int64 { Int64(bitPattern: fixed64()) }
+  /// A `float`.
+  public mutating func float() -> Float { Float(bitPattern: fixed32()) }
+  /// A `double`.
+  public mutating func double() -> Double { Double(bitPattern: fixed64()) }
+
+  /// A `string`; fails unless it is UTF-8.
+  public mutating func string() -> String {
+    let length = self.length()
+    let bytes = UnsafeRawBufferPointer(start: position, count: length)
+    guard let value = String(validating: bytes, as: UTF8.self) else {
+      fail(.invalidUTF8)
+      return ""
+    }
+    position += length
+    return value
+  }
+
+  /// A `bytes`.
+  public mutating func bytes() -> [UInt8] {
+    let length = self.length()
+    let value = [UInt8](UnsafeRawBufferPointer(start: position, count: length))
+    position += length
+    return value
+  }
+
+  /// An enum; unknown numbers are values too.
+  @inlinable
+  public mutating func enumeration<E: Enumeration>() -> E { E(rawValue: int32()) }
+
+  /// A singular sub-message: merged into the one there is.
+  @inlinable
+  public mutating func message<M: Message>(into field: inout M?) {
+    // Taken out of the field while it changes, so that it stays uniquely referenced.
+    var value = field.take() ?? M()
+    let outer = enter()
+    value.decode(from: &self)
+    leave(outer)
+    field = value
+  }
+
+  /// A sub-message: merged into the value.
+  @inlinable
+  public mutating func message<M: Message>(into value: inout M) {
+    let outer = enter()
+    value.decode(from: &self)
+    leave(outer)
+  }
+
+  /// An element of a repeated message field.
+  @inlinable
+  public mutating func message<M: Message>(into list: inout [M]) {
+    var value = M()
+    let outer = enter()
+    value.decode(from: &self)
+    leave(outer)
+    list.append(value)
+  }
+
+  /// An element of a repeated field, or a packed run of them, as the tag says.
+  @inlinable
+  public mutating func list<C: WireCoding>(
+    _ coding: C.Type, _ tag: UInt32, into list: inout [C.Value]
+  ) {
+    guard tag & 7 == 2 && C.wireType != 2 else {
+      var value = C.initial
+      C.read(from: &self, into: &value)
+      if error == nil { list.append(value) }
+      return
+    }
+    let outer = enter()
+    if C.fixedWidth == 0 {
+      // Only once: reserving exactly for each of many short runs would copy the list each time.
+      if list.isEmpty { list.reserveCapacity(varintsLeft()) }
+      while position < end {
+        var value = C.initial
+        C.read(from: &self, into: &value)
+        if error == nil { list.append(value) }
+      }
+    } else {
+      fixed(width: C.fixedWidth, into: &list)
+    }
+    leave(outer)
+  }
+
+  /// How many varints end within the current message.
+  @usableFromInline
+  func varintsLeft() -> Int {
+    var count = 0
+    for byte in UnsafeRawBufferPointer(start: position, count: end - position) {
+      count &+= Int(~byte >> 7)
+    }
+    return count
+  }
+
+  /// Copies packed fixed-width values. The layout of `Value` is the wire's: all our targets
+  /// are little-endian.
+  @inlinable
+  mutating func fixed<Value>(width: Int, into list: inout [Value]) {
+    let size = end - position
+    guard size % width == 0 else { return fail(.misalignedPacked) }
+    guard size > 0 else { return }
+    let start = position
+    position = end
+    list += [Value](unsafeUninitializedCapacity: size / width) { buffer, count in
+      UnsafeMutableRawBufferPointer(buffer).copyMemory(
+        from: UnsafeRawBufferPointer(start: start, count: size))
+      count = size / width
+    }
+  }
+
+  /// An entry of a map: the last one of a key wins, a missing part is its default.
+  @inlinable
+  public mutating func map<K: WireKeyCoding, V: WireCoding>(
+    _: K.Type, _: V.Type, into map: inout [K.Value: V.Value]
+  ) {
+    var key = K.initial
+    var value = V.initial
+    let outer = enter()
+    while true {
+      switch nextTag() {
+      case 0:
+        leave(outer)
+        if error == nil { map[key] = value }
+        return
+      case 8 | K.wireType: K.read(from: &self, into: &key)
+      case 16 | V.wireType: V.read(from: &self, into: &value)
+      case let tag: skip(tag)
+      }
+    }
+  }
+}

@@ -1,0 +1,223 @@
+/// Reads protobuf's wire format (protobuf.dev, "Encoding") from bytes that outlive it.
+///
+/// It never traps and never reads out of bounds. The first malformed byte sets ``error`` and
+/// ends every loop: ``nextTag()`` then returns 0 and values read as zero or empty. Generated
+/// code so needs no `throw` per field.
+public struct WireReader: ~Copyable {
+  /// Messages and groups that may nest in each other, as in protobuf's other implementations.
+  public static let maximumDepth = 100
+
+  // Invariant: base <= fieldStart <= position <= end, all within the caller's buffer; after
+  // an error position == end.
+  let base: UnsafeRawPointer
+  @usableFromInline var position: UnsafeRawPointer
+  @usableFromInline var end: UnsafeRawPointer
+  @usableFromInline var fieldStart: UnsafeRawPointer
+  /// How many more messages may be entered.
+  var depthLeft = WireReader.maximumDepth
+
+  /// The first thing that was wrong with the input, if anything was.
+  public private(set) var error: DecodingError?
+
+  // Stands in for the address of an empty buffer, which has none. Never read: its length
+  // is zero.
+  private nonisolated(unsafe) static let nothing = UnsafeRawPointer(
+    UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1))
+
+  /// Reads a message that fills the buffer, which must outlive the reader.
+  public init(_ buffer: UnsafeRawBufferPointer) {
+    base = buffer.baseAddress ?? Self.nothing
+    position = base
+    end = base + buffer.count
+    fieldStart = base
+  }
+
+  /// Whether the current message has been read to its end, or an error ended it.
+  @inlinable
+  public var isAtEnd: Bool { position == end }
+
+  /// Records an error, unless there is one, and ends all reading.
+  @usableFromInline
+  @inline(never)
+  mutating func fail(_ kind: DecodingError.Kind) {
+    if error == nil { error = DecodingError(kind: kind, offset: position - base) }
+    position = end
+  }
+
+  // MARK: Tags
+
+  /// The next field's tag (number << 3 | wire type), or 0 at the end of the message.
+  @inlinable
+  public mutating func nextTag() -> UInt32 {
+    fieldStart = position
+    guard position < end else { return 0 }
+    let first = position.load(as: UInt8.self)
+    // One-byte tags of fields 1 to 15 whose wire type exists; the rest takes the long way.
+    if first < 0x80 && first >= 8 && (0b10_0111 >> (first & 7)) & 1 == 1 {
+      position += 1
+      return UInt32(first)
+    }
+    return longTag()
+  }
+
+  @usableFromInline
+  @inline(never)
+  mutating func longTag() -> UInt32 {
+    let tag = rawTag()
+    if tag & 7 == 4 {
+      fail(.unexpectedEndGroup)
+      return 0
+    }
+    return tag
+  }
+
+  /// A tag with a valid field number and wire type (also end-group), or 0 after failing.
+  private mutating func rawTag() -> UInt32 {
+    var tag: UInt64 = 0
+    var shift: UInt64 = 0
+    while true {
+      guard position < end else {
+        fail(.truncated)
+        return 0
+      }
+      let byte = position.load(as: UInt8.self)
+      tag |= UInt64(byte & 0x7F) << shift
+      position += 1
+      if byte < 0x80 { break }
+      shift += 7
+      if shift > 28 {
+        fail(.invalidTag)
+        return 0
+      }
+    }
+    guard let tag = UInt32(exactly: tag), tag >= 8, tag & 7 < 6 else {
+      fail(.invalidTag)
+      return 0
+    }
+    return tag
+  }
+
+  // MARK: Sub-messages
+
+  /// Reads a length and makes the bytes it covers the current message. Returns what
+  /// ``leave(_:)`` needs.
+  public mutating func enter() -> UnsafeRawPointer {
+    let length = self.length()
+    guard depthLeft > 0 else {
+      fail(.depthExceeded)
+      return end
+    }
+    depthLeft -= 1
+    let outer = end
+    end = position + length
+    return outer
+  }
+
+  /// Returns to the message around the one that was entered.
+  public mutating func leave(_ outer: UnsafeRawPointer) {
+    if error == nil {
+      depthLeft += 1
+      position = end
+      end = outer
+    } else {
+      position = end
+    }
+  }
+
+  /// A length that is known to fit into the current message; 0 after failing.
+  mutating func length() -> Int {
+    let length = varint()
+    guard length <= UInt64(end - position) else {
+      fail(.truncated)
+      return 0
+    }
+    return Int(length)
+  }
+
+  // MARK: Numbers
+
+  /// A varint of up to ten bytes; bits beyond the 64th are dropped.
+  mutating func varint() -> UInt64 {
+    guard position < end else {
+      fail(.truncated)
+      return 0
+    }
+    let first = position.load(as: UInt8.self)
+    if first < 0x80 {
+      position += 1
+      return UInt64(first)
+    }
+    var value = UInt64(first & 0x7F)
+    let available = min(end - position, 10)
+    var index = 1
+    while index < available {
+      let byte = position.load(fromByteOffset: index, as: UInt8.self)
+      value |= UInt64(byte & 0x7F) << UInt64(7 &* index)
+      index &+= 1
+      if byte < 0x80 {
+        position += index
+        return value
+      }
+    }
+    fail(available == 10 ? .malformedVarint : .truncated)
+    return 0
+  }
+
+  /// Four bytes, little-endian.
+  mutating func fixed32() -> UInt32 {
+    guard end - position >= 4 else {
+      fail(.truncated)
+      return 0
+    }
+    let value = UInt32(littleEndian: position.loadUnaligned(as: UInt32.self))
+    position += 4
+    return value
+  }
+
+  /// Eight bytes, little-endian.
+  mutating func fixed64() -> UInt64 {
+    guard end - position >= 8 else {
+      fail(.truncated)
+      return 0
+    }
+    let value = UInt64(littleEndian: position.loadUnaligned(as: UInt64.self))
+    position += 8
+    return value
+  }
+
+  // MARK: Fields nobody knows
+
+  /// Keeps the field that begins with the tag just read.
+  @inline(never)
+  public mutating func unknown(_ tag: UInt32, into fields: inout UnknownFields) {
+    let start = fieldStart
+    skip(tag)
+    if error == nil {
+      fields.append(UnsafeRawBufferPointer(start: start, count: position - start))
+    }
+  }
+
+  /// Skips the value of the field whose tag was just read. Groups are skipped with a stack
+  /// of their numbers, not by recursion.
+  public mutating func skip(_ tag: UInt32) {
+    var groups: [UInt32] = []
+    var tag = tag
+    repeat {
+      switch tag & 7 {
+      case 0: _ = varint()
+      case 1: _ = fixed64()
+      case 2: position += length()
+      case 3:
+        guard groups.count < depthLeft else { return fail(.depthExceeded) }
+        groups.append(tag >> 3)
+      case 4:
+        guard groups.popLast() == tag >> 3 else { return fail(.unexpectedEndGroup) }
+      case 5: _ = fixed32()
+      default: return fail(.invalidTag)
+      }
+      if groups.isEmpty { return }
+      guard position < end else { return fail(.unterminatedGroup) }
+      tag = rawTag()
+    } while error == nil
+  }
+}

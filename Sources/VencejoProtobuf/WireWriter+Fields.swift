@@ -1,0 +1,65 @@
+// What generated code writes messages, lists and maps with.
+extension WireWriter {
+  /// Writes a sub-message.
+  @inlinable
+  public mutating func message<M: Message>(_ tag: UInt32, _ value: M) {
+    let mark = count
+    value.encode(to: &self)
+    delimit(tag, since: mark)
+  }
+
+  /// Writes a repeated message field.
+  @inlinable
+  public mutating func message<M: Message>(_ tag: UInt32, _ list: [M]) {
+    for value in list.reversed() { message(tag, value) }
+  }
+
+  /// Writes a repeated field, a tag for each element.
+  @inlinable
+  public mutating func list<C: WireCoding>(_: C.Type, _ tag: UInt32, _ list: [C.Value]) {
+    for value in list.reversed() {
+      C.write(value, to: &self)
+      varint(UInt64(tag))
+    }
+  }
+
+  /// Writes a repeated field packed into one run; nothing when it is empty.
+  @inlinable
+  public mutating func packed<C: WireCoding>(_: C.Type, _ tag: UInt32, _ list: [C.Value]) {
+    if list.isEmpty { return }
+    let mark = count
+    if C.fixedWidth == 0 {
+      for value in list.reversed() { C.write(value, to: &self) }
+    } else {
+      // The layout in memory is the wire's: all our targets are little-endian.
+      list.withUnsafeBytes { raw($0) }
+    }
+    delimit(tag, since: mark)
+  }
+
+  /// Writes a map, an entry for each key.
+  @inlinable
+  public mutating func map<K: WireKeyCoding, V: WireCoding>(
+    _: K.Type, _: V.Type, _ tag: UInt32, _ map: [K.Value: V.Value]
+  ) {
+    if deterministic {
+      for entry in map.sorted(by: { K.precedes($1.key, $0.key) }) {
+        self.entry(K.self, V.self, tag, entry.key, entry.value)
+      }
+    } else {
+      for entry in map { self.entry(K.self, V.self, tag, entry.key, entry.value) }
+    }
+  }
+
+  @inlinable
+  mutating func entry<K: WireKeyCoding, V: WireCoding>(
+    _: K.Type, _: V.Type, _ tag: UInt32, _ key: K.Value, _ value: V.Value
+  ) {
+    let mark = count
+    V.write(value, to: &self)
+    varint(UInt64(16 | V.wireType))
+    K.write(key, to: &self)
+    varint(UInt64(8 | K.wireType))
+    delimit(tag, since: mark)
+  }
+}
