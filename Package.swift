@@ -35,6 +35,7 @@ let package = Package(
     .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CTerminal"),
 
     // Floor 1.
     room("VencejoProtobuf"),
@@ -57,7 +58,10 @@ let package = Package(
     room("VencejoTools", ["VencejoRPC", "VencejoProtobuf", "VencejoJSON"]),
     room(
       "VencejoConsole",
-      ["VencejoClient", "VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoJSON", "VencejoTools"]),
+      [
+        "VencejoClient", "VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoJSON",
+        "VencejoTools", "CTerminal",
+      ]),
 
     // Floor 4.
     .executableTarget(
@@ -84,6 +88,6 @@ let package = Package(
       "VencejoClientTests",
       ["VencejoClient", "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoProtobuf"]),
     tests("VencejoToolsTests", ["VencejoTools", "VencejoRPC", "VencejoJSON", "VencejoProtobuf"]),
-    tests("VencejoConsoleTests", ["VencejoConsole", "VencejoClient"]),
+    tests("VencejoConsoleTests", ["VencejoConsole", "VencejoClient", "CTerminal"]),
   ]
 )
