@@ -53,7 +53,7 @@ import Testing
       for byte in String(character).utf8 { pty.type([byte]) }
       for part in 0..<5 {
         let number = index * 5 + part
-        let event = "\(number) 漢 " + String(repeating: "x", count: number % 19)
+        let event = "\(number) 漢 " + String(repeating: "x", count: number % 15)
         events.append(event)
         await program.show(StyledText(event, .other))
       }
