@@ -1,0 +1,56 @@
+import Glibc
+import Synchronization
+import Testing
+import VencejoCrypto
+
+@testable import VencejoStore
+
+/// A folder that goes away with the test.
+final class Scratch: Sendable {
+  let path: String
+
+  init() throws {
+    var template = Array("/tmp/vencejo-store-XXXXXX".utf8CString)
+    path = String(cString: try #require(mkdtemp(&template)))
+  }
+
+  deinit {
+    guard let folder = opendir(path) else { return }
+    while let entry = readdir(folder) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name != ".", name != ".." { unlink(path + "/" + name) }
+    }
+    closedir(folder)
+    rmdir(path)
+  }
+
+  func write(_ name: String, _ bytes: [UInt8]) throws {
+    let file = try #require(fopen(path + "/" + name, "w"))
+    fwrite(bytes, 1, bytes.count, file)
+    fclose(file)
+  }
+
+  func open(_ change: (inout StoreOptions) -> Void = { _ in }) throws -> Store {
+    var options = StoreOptions()
+    options.passwordCost = Scrypt.Parameters(cost: 2, blockSize: 1, parallelism: 1)
+    change(&options)
+    return try Store.open(directory: path, options: options)
+  }
+}
+
+/// A clock that only moves when told.
+final class ManualClock: Sendable {
+  private let time = Mutex<Int64>(1_800_000_000_000_000)
+  var now: Int64 { time.withLock { $0 } }
+  func advance(seconds: Int64) { time.withLock { $0 += seconds * 1_000_000 } }
+}
+
+/// The reason of the error that `body` throws.
+func reason(_ body: () async throws -> Void) async -> String? {
+  do {
+    try await body()
+    return nil
+  } catch { return (error as? StoreError)?.reason ?? "\(error)" }
+}
