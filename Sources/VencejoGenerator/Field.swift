@@ -1,0 +1,142 @@
+import VencejoProtobuf
+
+/// A field as the emitters see it.
+struct Field {
+  enum Presence {
+    /// proto3 scalars: the default value is absence.
+    case implicit
+    case explicit
+    case repeated(packed: Bool)
+    case map(key: String, value: String)
+    case oneof(Int)
+  }
+
+  let number: Int32
+  /// The index within the message, for comments.
+  let index: Int32
+  let name: String
+  let caseName: String
+  let presence: Presence
+  let kind: Google.FieldDescriptorProto.TypeEnum
+  /// The type of one value.
+  let element: String
+  /// The type of the property.
+  let type: String
+  let wireType: UInt32
+  /// The name of reader's and writer's methods for a scalar.
+  let method: String
+  /// The `WireCoding`.
+  let coding: String
+
+  var tag: UInt32 { UInt32(number) << 3 | wireType }
+  var packedTag: UInt32 { UInt32(number) << 3 | 2 }
+  var isMessage: Bool { kind == .message }
+  var isFloat: Bool { kind == .float || kind == .double }
+
+  var initial: String? {
+    switch presence {
+    case .explicit, .oneof: return nil
+    case .repeated: return "[]"
+    case .map: return "[:]"
+    case .implicit:
+      switch kind {
+      case .string: return "\"\""
+      case .bytes: return "[]"
+      case .bool: return "false"
+      case .enum: return ".init(rawValue: 0)"
+      default: return "0"
+      }
+    }
+  }
+
+  /// Nil for groups, which stay unknown fields.
+  init?(
+    _ field: Google.FieldDescriptorProto, index: Int, proto3: Bool, types: TypeIndex
+  ) throws(GeneratorError) {
+    guard let kind = field.type, kind != .group, let number = field.number, number > 0 else {
+      return nil
+    }
+    self.kind = kind
+    self.number = number
+    self.index = Int32(index)
+    name = Names.property(field.name ?? "")
+    caseName = Names.oneofCase(field.name ?? "")
+    let coding = try Coding(field, kind, types)
+    method = coding.method
+    wireType = coding.wireType
+    element = coding.swift
+    self.coding = coding.wire
+    if field.label == .repeated {
+      if kind == .message, let entry = try types.type(field.typeName).message,
+        entry.options?.mapEntry == true, entry.field.count == 2,
+        let keyKind = entry.field[0].type, let valueKind = entry.field[1].type
+      {
+        let key = try Coding(entry.field[0], keyKind, types)
+        let value = try Coding(entry.field[1], valueKind, types)
+        presence = .map(key: key.wire, value: value.wire)
+        type = "[\(key.swift): \(value.swift)]"
+        return
+      }
+      let packable = coding.wireType != 2
+      presence = .repeated(packed: packable && (field.options?.packed ?? proto3))
+      type = "[\(element)]"
+    } else if let oneof = field.oneofIndex, field.proto3Optional != true {
+      presence = .oneof(Int(oneof))
+      type = element
+    } else if proto3 && kind != .message && field.proto3Optional != true {
+      presence = .implicit
+      type = element
+    } else {
+      presence = .explicit
+      type = element + "?"
+    }
+  }
+}
+
+/// How one value of a type is written in Swift and on the wire.
+private struct Coding {
+  var swift: String
+  var method: String
+  var wire: String
+  var wireType: UInt32
+
+  init(
+    _ field: Google.FieldDescriptorProto, _ kind: Google.FieldDescriptorProto.TypeEnum,
+    _ types: TypeIndex
+  ) throws(GeneratorError) {
+    func scalar(_ swift: String, _ method: String, _ wire: String, _ wireType: UInt32) -> Coding {
+      Coding(
+        swift: swift, method: method, wire: "VencejoProtobuf::Wire.\(wire)", wireType: wireType)
+    }
+    switch kind {
+    case .double: self = scalar("Swift::Double", "double", "Double", 1)
+    case .float: self = scalar("Swift::Float", "float", "Float", 5)
+    case .int64: self = scalar("Swift::Int64", "int64", "Int64", 0)
+    case .uint64: self = scalar("Swift::UInt64", "uint64", "UInt64", 0)
+    case .int32: self = scalar("Swift::Int32", "int32", "Int32", 0)
+    case .fixed64: self = scalar("Swift::UInt64", "fixedUInt64", "FixedUInt64", 1)
+    case .fixed32: self = scalar("Swift::UInt32", "fixedUInt32", "FixedUInt32", 5)
+    case .bool: self = scalar("Swift::Bool", "bool", "Bool", 0)
+    case .string: self = scalar("Swift::String", "string", "String", 2)
+    case .bytes: self = scalar("[Swift::UInt8]", "bytes", "Bytes", 2)
+    case .uint32: self = scalar("Swift::UInt32", "uint32", "UInt32", 0)
+    case .sfixed32: self = scalar("Swift::Int32", "fixedInt32", "FixedInt32", 5)
+    case .sfixed64: self = scalar("Swift::Int64", "fixedInt64", "FixedInt64", 1)
+    case .sint32: self = scalar("Swift::Int32", "sint32", "SInt32", 0)
+    case .sint64: self = scalar("Swift::Int64", "sint64", "SInt64", 0)
+    case .enum:
+      let type = try types.type(field.typeName).reference
+      self = scalar(type, "enumeration", "Enum<\(type)>", 0)
+    default:
+      let type = try types.type(field.typeName).reference
+      self = scalar(type, "message", "Submessage<\(type)>", 2)
+    }
+  }
+
+  private init(swift: String, method: String, wire: String, wireType: UInt32) {
+    self.swift = swift
+    self.method = method
+    self.wire = wire
+    self.wireType = wireType
+  }
+}

@@ -1,0 +1,52 @@
+public import VencejoProtobuf
+
+/// Turns descriptors into Swift source; pure.
+public enum Generator {
+  /// Answers protoc. A mistake of the user is reported in the response's `error`.
+  public static func respond(
+    to request: Google.CodeGeneratorRequest
+  ) -> Google.CodeGeneratorResponse {
+    var response = Google.CodeGeneratorResponse()
+    response.supportedFeatures = UInt64(
+      Google.CodeGeneratorResponse.Feature.proto3Optional.rawValue)
+    do {
+      let options = try GeneratorOptions(parameter: request.parameter ?? "")
+      response.file = try files(for: request, options: options)
+    } catch {
+      response.error = error.description
+    }
+    return response
+  }
+
+  /// The Swift files: `<path>.messages.swift` for each file, and `<path>.services.swift` for
+  /// those with services. Folders become dots, as SwiftPM wants each file name of a module to
+  /// be different.
+  static func files(
+    for request: Google.CodeGeneratorRequest, options: GeneratorOptions
+  ) throws(GeneratorError) -> [Google.CodeGeneratorResponse.File] {
+    let types = TypeIndex(request, options: options)
+    var namespaces: Set<String> = []
+    var result: [Google.CodeGeneratorResponse.File] = []
+    for path in request.fileToGenerate {
+      guard let file = request.protoFile.first(where: { $0.name == path }) else {
+        throw GeneratorError("protoc did not describe \(path)")
+      }
+      let place = Place(file, isGenerated: true, options: options)
+      let emitter = try FileEmitter(
+        file, in: request, options: options, types: types,
+        declaresNamespace: namespaces.insert(place.namespace).inserted)
+      let stem = (path.hasSuffix(".proto") ? String(path.dropLast(6)) : path)
+        .split(separator: "/").joined(separator: ".")
+      var output = Google.CodeGeneratorResponse.File()
+      output.name = stem + ".messages.swift"
+      output.content = try emitter.messages()
+      result.append(output)
+      if let services = try emitter.services() {
+        output.name = stem + ".services.swift"
+        output.content = services
+        result.append(output)
+      }
+    }
+    return result
+  }
+}

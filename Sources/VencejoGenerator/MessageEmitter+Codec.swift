@@ -1,0 +1,103 @@
+import VencejoProtobuf
+
+// The two hooks of `Message`: a switch over tags, and the fields in reverse order.
+extension MessageEmitter {
+  func emitCodec(_ access: String, to printer: inout Printer) {
+    let reader = "from reader: inout VencejoProtobuf::WireReader"
+    printer.block("\(access)mutating func decode(\(reader)) {") { printer in
+      printer.block("while true {") { printer in
+        printer.line("let tag = reader.nextTag()")
+        printer.line("switch tag {")
+        printer.line("case 0: return")
+        for field in fields { emitDecode(field, to: &printer) }
+        printer.line("default: reader.unknown(tag, into: &self.unknownFields)")
+        printer.line("}")
+      }
+    }
+    printer.block("\(access)func encode(to writer: inout VencejoProtobuf::WireWriter) {") {
+      printer in
+      printer.line("writer.unknown(self.unknownFields)")
+      emitEncode(to: &printer)
+    }
+  }
+
+  private func emitDecode(_ field: Field, to printer: inout Printer) {
+    let property = "self.\(field.name)"
+    switch field.presence {
+    case .repeated where field.isMessage:
+      printer.line("case \(field.tag): reader.message(into: &\(property))")
+    case .repeated:
+      // Readers accept both forms, whatever the file says about packing.
+      let tags = field.wireType == 2 ? "\(field.tag)" : "\(field.tag), \(field.packedTag)"
+      printer.line("case \(tags): reader.list(\(field.coding).self, tag, into: &\(property))")
+    case .map(let key, let value):
+      printer.line(
+        "case \(field.tag): reader.map(\(key).self, \(value).self, into: &\(property))")
+    case .explicit where field.isMessage:
+      printer.line("case \(field.tag): reader.message(into: &\(property))")
+    case .explicit, .implicit:
+      printer.line("case \(field.tag): \(property) = reader.\(field.method)()")
+    case .oneof(let index):
+      guard let oneof = oneofs.first(where: { $0.index == index }) else { return }
+      if !field.isMessage {
+        printer.line(
+          "case \(field.tag): self.\(oneof.property) = .\(field.caseName)(reader.\(field.method)())"
+        )
+        return
+      }
+      printer.block(
+        "case \(field.tag):", end: "  self.\(oneof.property) = .\(field.caseName)(value)"
+      ) { printer in
+        printer.line("var value = \(field.element)()")
+        printer.line(
+          "if case .\(field.caseName)(let old)? = self.\(oneof.property) { value = old }")
+        // Lets go of the second reference, so that the value changes in place.
+        printer.line("self.\(oneof.property) = nil")
+        printer.line("reader.message(into: &value)")
+      }
+    }
+  }
+
+  private func emitEncode(to printer: inout Printer) {
+    // A oneof is written where the first of its members would be.
+    var firsts: [Int: Int32] = [:]
+    for oneof in oneofs { firsts[oneof.index] = oneof.fields.map { $0.number }.min() }
+    for field in fields.sorted(by: { $0.number > $1.number }) {
+      let property = "self.\(field.name)"
+      switch field.presence {
+      case .repeated where field.isMessage:
+        printer.line("writer.message(\(field.tag), \(property))")
+      case .repeated(packed: true):
+        printer.line("writer.packed(\(field.coding).self, \(field.packedTag), \(property))")
+      case .repeated:
+        printer.line("writer.list(\(field.coding).self, \(field.tag), \(property))")
+      case .map(let key, let value):
+        printer.line("writer.map(\(key).self, \(value).self, \(field.tag), \(property))")
+      case .explicit:
+        printer.line(
+          "if let value = \(property) { writer.\(field.method)(\(field.tag), value) }")
+      case .implicit:
+        let test =
+          switch field.kind {
+          case .string, .bytes: "!\(property).isEmpty"
+          case .bool: property
+          case .float, .double: "\(property).bitPattern != 0"
+          case .enum: "\(property).rawValue != 0"
+          default: "\(property) != 0"
+          }
+        printer.line("if \(test) { writer.\(field.method)(\(field.tag), \(property)) }")
+      case .oneof(let index):
+        guard firsts[index] == field.number,
+          let oneof = oneofs.first(where: { $0.index == index })
+        else { continue }
+        printer.line("switch self.\(oneof.property) {")
+        printer.line("case nil: break")
+        for member in oneof.fields {
+          printer.line(
+            "case .\(member.caseName)(let value)?: writer.\(member.method)(\(member.tag), value)")
+        }
+        printer.line("}")
+      }
+    }
+  }
+}

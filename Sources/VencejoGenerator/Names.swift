@@ -1,0 +1,116 @@
+import VencejoProtobuf
+
+/// Swift names for protobuf names: lowerCamel and UpperCamel, never an underscore.
+enum Names {
+  /// Swift's reserved words; they stand in backticks.
+  private static let keywords: Set<String> = [
+    "Any", "as", "associatedtype", "await", "break", "case", "catch", "class", "continue",
+    "default", "defer", "deinit", "do", "else", "enum", "extension", "fallthrough", "false",
+    "fileprivate", "for", "func", "guard", "if", "import", "in", "inout", "internal", "is", "let",
+    "nil", "operator", "precedencegroup", "private", "protocol", "public", "repeat", "rethrows",
+    "return", "static", "struct", "subscript", "super", "switch", "throw", "throws", "true", "try",
+    "typealias", "var", "where", "while",
+  ]
+
+  /// Names properties cannot have, or that `Message` needs.
+  private static let members: Set<String> = [
+    "self", "init", "unknownFields", "hashValue", "storage", "decode", "encode", "hash", "merge",
+    "serializedBytes",
+  ]
+  /// Names static members of enums cannot have, or that mean something else for an optional.
+  private static let values: Set<String> = [
+    "self", "init", "rawValue", "allCases", "enumName", "hashValue", "none", "some",
+  ]
+  private static let cases: Set<String> = ["self", "init", "none", "some", "hashValue", "hash"]
+  /// Names types cannot have, even in backticks or at a price.
+  private static let types: Set<String> = ["Type", "Protocol", "Self", "Any", "Storage"]
+  private static let methods: Set<String> = ["self", "init", "channel", "methods", "descriptor"]
+
+  static func escaped(_ name: String) -> String { keywords.contains(name) ? "`\(name)`" : name }
+
+  /// The name as an argument's label: backticks there are a warning, but for three words.
+  static func label(_ name: String) -> String {
+    guard name.first == "`" else { return name }
+    let bare = String(name.dropFirst().dropLast())
+    return ["inout", "let", "var"].contains(bare) ? name : bare
+  }
+
+  /// A property for a field.
+  static func property(_ field: String) -> String {
+    let name = lowerCamel(field)
+    return members.contains(name) ? name + "Field" : escaped(name)
+  }
+
+  /// A case for a member of a oneof.
+  static func oneofCase(_ field: String) -> String {
+    let name = lowerCamel(field)
+    return cases.contains(name) ? name + "Case" : escaped(name)
+  }
+
+  /// A method for an rpc.
+  static func method(_ rpc: String) -> String {
+    let name = lowerCamel(rpc)
+    return methods.contains(name) ? name + "Method" : escaped(name)
+  }
+
+  static func message(_ name: String) -> String { type(name, "Message") }
+  static func enumeration(_ name: String) -> String { type(name, "Enum") }
+  static func oneof(_ name: String) -> String { type(name, "Oneof") }
+
+  private static func type(_ name: String, _ suffix: String) -> String {
+    let name = upperCamel(name)
+    return types.contains(name) ? name + suffix : name
+  }
+
+  /// `SERVER_ROLE_MEMBER` of `ServerRole` becomes `member`. Without its prefix unless every
+  /// value has it, what is left begins with a letter and they stay different.
+  static func values(of descriptor: Google.EnumDescriptorProto) -> [String] {
+    let names = descriptor.value.map { $0.name ?? "" }
+    let prefix = upperSnake(descriptor.name ?? "") + "_"
+    let stripped = names.map { name in
+      name.uppercased().hasPrefix(prefix) ? String(name.dropFirst(prefix.count)) : name
+    }
+    func camel(_ name: String) -> String {
+      lowerCamel(name.contains { $0.isLowercase } ? name : name.lowercased())
+    }
+    var result = stripped.map(camel)
+    let usable =
+      result.allSatisfy { $0.first?.isLetter == true } && Set(result).count == result.count
+    if !usable { result = names.map(camel) }
+    return result.map { values.contains($0) ? $0 + "Value" : escaped($0) }
+  }
+
+  static func lowerCamel(_ name: String) -> String {
+    let upper = upperCamel(name)
+    // A leading acronym goes down as a whole: HTTPRule, httpRule; ID, id.
+    let capitals = upper.prefix { $0.isUppercase }.count
+    let down = capitals <= 1 || capitals == upper.count ? capitals : capitals - 1
+    return upper.prefix(down).lowercased() + upper.dropFirst(down)
+  }
+
+  static func upperCamel(_ name: String) -> String {
+    var result = ""
+    for part in name.split(separator: "_") {
+      result += part.prefix(1).uppercased() + part.dropFirst()
+    }
+    if let first = result.first, first.isNumber { result = "N" + result }
+    return result
+  }
+
+  private static func upperSnake(_ name: String) -> String {
+    var result = ""
+    let letters = Array(name)
+    for (index, letter) in letters.enumerated() {
+      if letter.isUppercase && index > 0 {
+        let next = index + 1 < letters.count ? letters[index + 1] : letter
+        let previous = letters[index - 1]
+        // A new word begins after a lower-case letter, and where an acronym ends.
+        if !previous.isUppercase && previous != "_" || previous.isUppercase && next.isLowercase {
+          result += "_"
+        }
+      }
+      result += letter.uppercased()
+    }
+    return result
+  }
+}

@@ -1,0 +1,159 @@
+import VencejoProtobuf
+
+/// Every message and enum of a request, by its full protobuf name.
+final class TypeIndex {
+  struct Entry {
+    /// How Swift code refers to the type.
+    var reference: String
+    /// Set for messages.
+    var message: Google.DescriptorProto?
+    var isMapEntry: Bool { message?.options?.mapEntry == true }
+    var isProto3 = false
+  }
+
+  private var entries: [String: Entry] = [:]
+  private var layouts: [String: Layout] = [:]
+  private var inProgress: Set<String> = []
+
+  struct Layout {
+    /// Bytes of the struct, about.
+    var size: Int
+    /// Whether its fields are kept in a `Boxed`.
+    var isBoxed: Bool
+  }
+
+  /// Messages larger than this keep their fields on the heap: copying one is then a retain
+  /// instead of a retain per field, and it nests without making its parents large.
+  static let largestInline = 96
+
+  init(_ request: Google.CodeGeneratorRequest, options: GeneratorOptions) {
+    let generated = Set(request.fileToGenerate)
+    for file in request.protoFile {
+      let path = file.name ?? ""
+      let place = Place(file, isGenerated: generated.contains(path), options: options)
+      let topLevel = Set(
+        file.messageType.map { Names.message($0.name ?? "") }
+          + file.enumType.map { Names.enumeration($0.name ?? "") })
+      let root = place.root(hiddenBy: topLevel)
+      let scope = file.package.map { ".\($0)" } ?? ""
+      let proto3 = file.syntax == "proto3"
+      for message in file.messageType {
+        add(message, scope, root, proto3)
+      }
+      for enumeration in file.enumType {
+        add(enumeration, scope, root, proto3)
+      }
+    }
+  }
+
+  private func add(
+    _ message: Google.DescriptorProto, _ scope: String, _ root: String, _ proto3: Bool
+  ) {
+    let name = "\(scope).\(message.name ?? "")"
+    let reference = root + Names.message(message.name ?? "")
+    entries[name] = Entry(reference: reference, message: message, isProto3: proto3)
+    for nested in message.nestedType {
+      add(nested, name, reference + ".", proto3)
+    }
+    for nested in message.enumType { add(nested, name, reference + ".", proto3) }
+  }
+
+  private func add(
+    _ enumeration: Google.EnumDescriptorProto, _ scope: String, _ root: String, _ proto3: Bool
+  ) {
+    entries["\(scope).\(enumeration.name ?? "")"] = Entry(
+      reference: root + Names.enumeration(enumeration.name ?? ""), message: nil, isProto3: proto3)
+  }
+
+  /// The type with a full name, which begins with a dot.
+  func type(_ name: String?) throws(GeneratorError) -> Entry {
+    guard let name, let entry = entries[name] else {
+      throw GeneratorError("unknown type \(name ?? "without a name")")
+    }
+    return entry
+  }
+
+  /// How large a message is and whether it is boxed. Large ones are, and of each cycle of
+  /// singular fields the message that comes first in its file.
+  func layout(_ name: String, _ message: Google.DescriptorProto) throws(GeneratorError) -> Layout {
+    if let layout = layouts[name] { return layout }
+    if inProgress.contains(name) {
+      layouts[name] = Layout(size: 8, isBoxed: true)
+      return Layout(size: 8, isBoxed: true)
+    }
+    inProgress.insert(name)
+    defer { inProgress.remove(name) }
+    var size = 8  // unknown fields
+    var oneofs: [Int32: Int] = [:]
+    for field in message.field {
+      let fieldSize = try self.size(of: field)
+      if let oneof = field.oneofIndex, field.proto3Optional != true {
+        oneofs[oneof] = max(oneofs[oneof] ?? 0, fieldSize + 8)
+      } else {
+        size += fieldSize
+      }
+    }
+    size += oneofs.values.reduce(0, +)
+    // Set when a field led back here.
+    let isBoxed = layouts[name] != nil || size > Self.largestInline
+    let layout = Layout(size: isBoxed ? 8 : size, isBoxed: isBoxed)
+    layouts[name] = layout
+    return layout
+  }
+
+  private func size(of field: Google.FieldDescriptorProto) throws(GeneratorError) -> Int {
+    if field.label == .repeated { return 8 }
+    switch field.type {
+    case .string?: return 16
+    case .bool?, .int32?, .uint32?, .sint32?, .fixed32?, .sfixed32?, .float?, .enum?: return 4
+    case .message?:
+      guard let name = field.typeName, let message = try type(name).message else { return 8 }
+      let layout = try self.layout(name, message)
+      return layout.isBoxed ? 8 : layout.size + 8
+    default: return 8
+    }
+  }
+}
+
+/// Where the types of a file are in Swift.
+struct Place {
+  let module: String
+  let namespace: String
+
+  init(_ file: Google.FileDescriptorProto, isGenerated: Bool, options: GeneratorOptions) {
+    let package = file.package ?? ""
+    if isGenerated {
+      module = options.module
+      namespace = options.namespace ?? Self.defaultNamespace(package, path: file.name ?? "")
+    } else if let place = options.imports[package] {
+      module = place.module
+      namespace = place.namespace
+    } else {
+      module = options.module
+      namespace = Self.defaultNamespace(package, path: file.name ?? "")
+    }
+  }
+
+  /// `a.b.v1` gives `ABV1`; a file without a package lends its name.
+  private static func defaultNamespace(_ package: String, path: String) -> String {
+    if package.isEmpty { return Names.upperCamel(Place.stem(path)) }
+    return package.split(separator: ".").map { Names.upperCamel(String($0)) }.joined()
+  }
+
+  /// The name of a file without folders and suffix.
+  static func stem(_ path: String) -> String {
+    let name = path.split(separator: "/").last ?? ""
+    return String(name.hasSuffix(".proto") ? name.dropLast(6) : name)
+      .split { !$0.isLetter && !$0.isNumber }.joined(separator: "_")
+  }
+
+  /// What stands before a type's name. Without a module to qualify the namespace with, a type
+  /// of the same name within it would hide it: then the bare name is all that works.
+  func root(hiddenBy types: Set<String>) -> String {
+    if !module.isEmpty { return "\(module)::\(namespace)." }
+    return types.contains(namespace) ? "" : "\(namespace)."
+  }
+
+  /// The static property of the namespace that is the file's descriptor.
+  static func descriptor(_ path: String) -> String { Names.lowerCamel(stem(path)) + "Proto" }
+}
