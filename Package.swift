@@ -33,13 +33,14 @@ let package = Package(
   targets: [
     // Floor 0: Debian's C libraries.
     .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+    .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CTerminal"),
 
     // Floor 1.
     room("VencejoProtobuf"),
-    room("VencejoHTTP2", ["CNGHTTP2"]),
+    room("VencejoHTTP2", ["CLinux", "CNGHTTP2"]),
     room("VencejoSQLite", ["CSQLite"]),
     room("VencejoCrypto", ["COpenSSL"]),
     room("VencejoJSON", ["VencejoProtobuf"]),
@@ -76,7 +77,7 @@ let package = Package(
     tests("VencejoProtobufTests", ["VencejoProtobuf"]),
     tests("VencejoJSONTests", ["VencejoJSON", "VencejoProtobuf"]),
     tests("VencejoGeneratorTests", ["VencejoGenerator", "VencejoProtobuf"]),
-    tests("VencejoHTTP2Tests", ["VencejoHTTP2", "CNGHTTP2"]),
+    tests("VencejoHTTP2Tests", ["VencejoHTTP2", "CLinux", "CNGHTTP2"]),
     tests("VencejoRPCTests", ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf"]),
     tests("VencejoSQLiteTests", ["VencejoSQLite"]),
     tests("VencejoCryptoTests", ["VencejoCrypto"]),

@@ -1,0 +1,127 @@
+import CNGHTTP2
+
+/// What a peer may not do for long, or not too often.
+extension HTTP2Connection {
+  func startTimers() {
+    let configuration = limits.configuration
+    handshakeTimer = loop.schedule(after: configuration.handshakeTimeout) { [weak self] in
+      self?.timedOut(.handshakeTimedOut, "no HTTP/2 preface in time", HTTP2Code.settingsTimeout)
+    }
+    settingsTimer = loop.schedule(after: configuration.settingsTimeout) { [weak self] in
+      self?.timedOut(.settingsTimedOut, "no SETTINGS ACK in time", HTTP2Code.settingsTimeout)
+    }
+    if let idle = limits.idle { watchIdle(idle) }
+    if let interval = limits.keepaliveInterval { watchKeepalive(interval) }
+  }
+
+  func cancelTimers() {
+    for timer in [
+      handshakeTimer, settingsTimer, headersTimer, stallTimer, idleTimer, keepaliveTimer,
+      shutdownTimer,
+    ] { timer?.cancel() }
+  }
+
+  private func timedOut(_ kind: HTTP2Error.Kind, _ text: String, _ code: UInt32) {
+    terminate(HTTP2Error(kind, text, code: code))
+  }
+
+  /// The peer does something that is legal, and too often.
+  func abuse(_ text: String) {
+    terminate(HTTP2Error(.excessiveLoad, text, code: HTTP2Code.enhanceYourCalm))
+  }
+
+  /// Frames that cost us work and move nothing. The account is full again whenever a
+  /// HEADERS or DATA frame of ours goes out, so that the PINGs with which peers measure
+  /// bandwidth never count.
+  func countIdleFrame(_ what: String) {
+    guard isServer, !idleFrames.take(now: loop.now) else { return }
+    abuse("too many \(what) without data")
+  }
+
+  /// A peer can make a server reset streams with invalid frames as fast as it could
+  /// reset them itself (CVE-2025-8671).
+  func countSentReset(_ code: UInt32) {
+    guard isServer, code != HTTP2Code.noError, !sentResets.take(now: loop.now) else { return }
+    abuse("too many streams had to be reset")
+  }
+
+  /// A header block has begun and not ended in one read.
+  func watchHeaders() {
+    let begun = headersSince
+    headersTimer = loop.schedule(afterNanoseconds: limits.headers) { [weak self] in
+      guard let self else { return }
+      headersTimer = nil
+      if headersSince == begun {
+        timedOut(.headersTimedOut, "a header block took too long", HTTP2Code.enhanceYourCalm)
+      } else if headersSince != 0 {
+        watchHeaders()
+      }
+    }
+  }
+
+  /// Bytes wait for the socket or for a window.
+  func watchStalls() {
+    let pause = max(limits.stalledSend / 4, 1_000_000)
+    stallTimer = loop.schedule(afterNanoseconds: pause) { [weak self] in
+      guard let self, !isClosed else { return }
+      stallTimer = nil
+      let now = loop.now
+      if backlog != nil && now &- min(now, lastWrite) >= limits.stalledSend {
+        tearDown(HTTP2Error(.sendStalled, "the peer reads nothing"))
+        return
+      }
+      // A stream that still produces is held by its producer; one that has ended holds
+      // its bytes for as long as the peer pleases.
+      var next = streams
+      while let stream = next?.takeUnretainedValue() {
+        next = stream.next
+        if stream.ending && stream.queuedBytes > 0
+          && now &- min(now, stream.lastProgress) >= limits.stalledSend
+        {
+          stream.reset(HTTP2Code.cancel)
+        }
+      }
+      if queuedTotal > 0 || backlog != nil { watchStalls() }
+    }
+  }
+
+  private func watchIdle(_ after: UInt64) {
+    idleTimer = loop.schedule(afterNanoseconds: after) { [weak self] in
+      guard let self, !isClosed, !isShuttingDown, let idle = limits.idle else { return }
+      let now = loop.now
+      let rested = openStreamCount > 0 ? 0 : now &- min(now, idleSince)
+      if rested >= idle {
+        shutdownGracefully()
+      } else {
+        watchIdle(idle &- rested)
+      }
+    }
+  }
+
+  private func watchKeepalive(_ after: UInt64) {
+    keepaliveTimer = loop.schedule(afterNanoseconds: after) { [weak self] in
+      guard let self, !isClosed, let interval = limits.keepaliveInterval else { return }
+      let now = loop.now
+      let silent = now &- min(now, lastRead)
+      guard openStreamCount > 0 || limits.configuration.keepaliveWithoutStreams else {
+        watchKeepalive(interval)
+        return
+      }
+      guard silent >= interval else {
+        watchKeepalive(interval &- silent)
+        return
+      }
+      ping { _ in }
+      let asked = now
+      keepaliveTimer = loop.schedule(afterNanoseconds: limits.keepaliveTimeout) { [weak self] in
+        guard let self, !isClosed else { return }
+        // Any byte is a sign of life.
+        if lastRead > asked {
+          watchKeepalive(interval)
+        } else {
+          tearDown(HTTP2Error(.keepaliveTimedOut, "the peer did not answer a PING"))
+        }
+      }
+    }
+  }
+}

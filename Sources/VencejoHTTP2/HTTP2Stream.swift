@@ -1,0 +1,281 @@
+import CNGHTTP2
+
+/// One request and its response. All of it belongs to the connection's loop; after
+/// the handler's `closedWith` every call is harmless and does nothing.
+///
+/// `@unchecked Sendable`: only the loop's thread touches it, which debug builds
+/// assert at every entrance.
+public final class HTTP2Stream: @unchecked Sendable {
+  /// The stream's number on its connection.
+  public let id: Int32
+  /// The connection it runs on.
+  public let connection: HTTP2Connection
+  /// Bytes taken by `send(data:)` and not yet framed.
+  @exclusivity(unchecked) public internal(set) var queuedBytes = 0
+  /// The header list being received passed the configured size; fields beyond were
+  /// not delivered.
+  @exclusivity(unchecked) public internal(set) var headerListOverflowed = false
+  /// The peer has ended its side.
+  @exclusivity(unchecked) public internal(set) var remoteEnded = false
+  /// Nothing can be sent or received any more.
+  @exclusivity(unchecked) public internal(set) var isClosed = false
+
+  @exclusivity(unchecked) var handler: (any StreamHandler)?
+  @exclusivity(unchecked) var previous: Unmanaged<HTTP2Stream>?
+  @exclusivity(unchecked) var next: Unmanaged<HTTP2Stream>?
+
+  // What waits to be sent: one array, and more behind it.
+  @exclusivity(unchecked) var chunk: [UInt8] = []
+  @exclusivity(unchecked) var chunkOffset = 0
+  @exclusivity(unchecked) var rest: [[UInt8]] = []
+  @exclusivity(unchecked) var restIndex = 0
+
+  // The lists nghttp2 reads in place.
+  @exclusivity(unchecked) var heldHeaders: HeaderStorage?
+  @exclusivity(unchecked) var heldTrailers: HeaderStorage?
+  @exclusivity(unchecked) var heldOthers: [HeaderStorage] = []
+
+  @exclusivity(unchecked) var unconsumed = 0
+  @exclusivity(unchecked) var headerListSize = 0
+  /// When bytes last moved, for `stalledSendTimeout`.
+  @exclusivity(unchecked) var lastProgress: UInt64 = 0
+  @exclusivity(unchecked) var responseStarted = false
+  /// Our side ends once the queue is empty.
+  @exclusivity(unchecked) var ending = false
+  /// nghttp2 asked for data in vain and must be told of new ones.
+  @exclusivity(unchecked) var deferred = false
+  @exclusivity(unchecked) var aboveHighWater = false
+  /// The frame being received is the peer's last: its window need not be refilled.
+  @exclusivity(unchecked) var inboundEnding = false
+  @exclusivity(unchecked) var isReset = false
+  /// We end before the peer does: an RST_STREAM(NO_ERROR) must follow.
+  @exclusivity(unchecked) var finishesEarly = false
+  @exclusivity(unchecked) var sharesBandwidth = false
+
+  init(id: Int32, connection: HTTP2Connection) {
+    self.id = id
+    self.connection = connection
+  }
+
+  /// Whether the stream still sends.
+  private var isOpen: Bool { !isClosed && !isReset }
+
+  /// Sends the response's headers, or informational ones (a `:status` in the 100s).
+  /// A client's headers go with `HTTP2Connection.open`.
+  public func send(headers: HeaderList) {
+    connection.loop.assertCurrent()
+    guard isOpen, connection.isServer, !responseStarted else { return }
+    let list = headers.storage
+    if list.isInformational {
+      heldOthers.append(list)
+      _ = nghttp2_submit_headers(
+        connection.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, nil, list.fields, list.count, nil
+      )
+    } else {
+      responseStarted = true
+      heldHeaders = list
+      var provider = dataProvider()
+      check(nghttp2_submit_response(connection.session, id, list.fields, list.count, &provider))
+    }
+    connection.markDirty()
+  }
+
+  /// Queues bytes of the body, without copying them.
+  public func send(data: [UInt8]) {
+    connection.loop.assertCurrent()
+    guard isOpen, !ending, !data.isEmpty else { return }
+    if queuedBytes == 0 {
+      chunk = data
+      chunkOffset = 0
+      lastProgress = connection.loop.now
+    } else {
+      rest.append(data)
+    }
+    queuedBytes &+= data.count
+    connection.queuedTotal &+= data.count
+    if queuedBytes > connection.limits.highWaterMark {
+      aboveHighWater = true
+      if !sharesBandwidth { shareBandwidth() }
+    }
+    resume()
+  }
+
+  /// Ends our side with trailers, after everything queued. Without headers before
+  /// it, this is a response of one block.
+  public func send(trailers: HeaderList) {
+    connection.loop.assertCurrent()
+    guard isOpen, !ending else { return }
+    ending = true
+    let list = trailers.storage
+    heldTrailers = list
+    guard responseStarted || !connection.isServer else {
+      responseStarted = true
+      noteEnd()
+      check(nghttp2_submit_response(connection.session, id, list.fields, list.count, nil))
+      connection.markDirty()
+      return
+    }
+    resume()
+  }
+
+  /// Ends our side after everything queued.
+  public func finish() {
+    connection.loop.assertCurrent()
+    guard isOpen, !ending else { return }
+    guard responseStarted || !connection.isServer else {
+      reset(HTTP2Code.internalError)
+      return
+    }
+    ending = true
+    resume()
+  }
+
+  /// Gives the stream up; `closedWith` follows at the end of the tick.
+  public func reset(_ code: UInt32) {
+    connection.loop.assertCurrent()
+    guard isOpen else { return }
+    isReset = true
+    dropQueue()
+    _ = nghttp2_submit_rst_stream(
+      connection.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, code)
+    connection.markDirty()
+  }
+
+  /// Lets the peer send `count` bytes more, on the stream and on its connection.
+  public func consume(_ count: Int) {
+    connection.loop.assertCurrent()
+    let returned = min(count, unconsumed)
+    guard returned > 0, !isClosed else { return }
+    unconsumed &-= returned
+    if inboundEnding || isReset {
+      connection.credit &+= returned
+    } else {
+      _ = nghttp2_session_consume(connection.session, id, returned)
+    }
+    connection.markDirty()
+  }
+
+  // MARK: Inside
+
+  func dataProvider() -> nghttp2_data_provider {
+    nghttp2_data_provider(
+      source: nghttp2_data_source(ptr: Unmanaged.passUnretained(self).toOpaque()),
+      read_callback: readCallback)
+  }
+
+  private func resume() {
+    if deferred {
+      deferred = false
+      _ = nghttp2_session_resume_data(connection.session, id)
+    }
+    connection.markDirty()
+  }
+
+  /// nghttp2 refuses only for want of memory or on a stream it has closed.
+  private func check(_ result: Int32) {
+    if result < 0 { reset(HTTP2Code.internalError) }
+  }
+
+  /// Notes, as the last frame of our side goes to nghttp2, whether the peer still
+  /// sends.
+  func noteEnd() {
+    guard connection.isServer, !remoteEnded, !finishesEarly else { return }
+    finishesEarly = true
+    connection.earlyFinishes &+= 1
+  }
+
+  /// Without it nghttp2 serves streams of one urgency one after the other, and a
+  /// large body would hold up the others (RFC 9218, section 10).
+  private func shareBandwidth() {
+    sharesBandwidth = true
+    guard connection.isServer else { return }
+    var priority = nghttp2_extpri(urgency: UInt32(NGHTTP2_EXTPRI_DEFAULT_URGENCY), inc: 1)
+    _ = nghttp2_session_change_extpri_stream_priority(connection.session, id, &priority, 1)
+  }
+
+  /// How many bytes nghttp2 may frame now, having room for `room`.
+  func read(
+    _ room: Int, _ flags: UnsafeMutablePointer<UInt32>
+  ) -> Int {
+    let count = min(queuedBytes, room)
+    if count == 0 && !ending {
+      deferred = true
+      return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+    }
+    var set = NGHTTP2_DATA_FLAG_NO_COPY.rawValue
+    if ending && count == queuedBytes {
+      set |= NGHTTP2_DATA_FLAG_EOF.rawValue
+      noteEnd()
+      if let list = heldTrailers {
+        set |= NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
+        _ = nghttp2_submit_trailer(connection.session, id, list.fields, list.count)
+      }
+    }
+    flags.pointee |= set
+    return count
+  }
+
+  /// Moves `count` queued bytes to `out`.
+  func write(_ count: Int, to out: UnsafeMutablePointer<UInt8>) {
+    var out = out
+    var left = count
+    queuedBytes &-= count
+    while left > 0 {
+      let taken = chunk.withUnsafeBufferPointer { bytes -> Int in
+        let n = min(bytes.count &- chunkOffset, left)
+        guard let start = bytes.baseAddress, n > 0 else { return 0 }
+        out.update(from: start + chunkOffset, count: n)
+        return n
+      }
+      out += taken
+      left &-= taken
+      chunkOffset &+= taken
+      if chunkOffset >= chunk.count {
+        guard nextChunk() else { break }
+      }
+    }
+    if aboveHighWater && queuedBytes <= connection.limits.lowWaterMark {
+      aboveHighWater = false
+      connection.drained.append(self)
+    }
+  }
+
+  private func nextChunk() -> Bool {
+    chunkOffset = 0
+    guard restIndex < rest.count else {
+      chunk = []
+      if restIndex > 0 {
+        rest = []
+        restIndex = 0
+      }
+      return false
+    }
+    chunk = rest[restIndex]
+    rest[restIndex] = []
+    restIndex &+= 1
+    // An array that never runs empty must not grow for ever.
+    if restIndex == 64 {
+      rest.removeFirst(64)
+      restIndex = 0
+    }
+    return true
+  }
+
+  func dropQueue() {
+    connection.queuedTotal &-= queuedBytes
+    queuedBytes = 0
+    chunk = []
+    rest = []
+    restIndex = 0
+    chunkOffset = 0
+  }
+}
+
+private let readCallback: nghttp2_data_source_read_callback = { _, _, _, room, flags, source, _ in
+  guard let pointer = source?.pointee.ptr, let flags else {
+    return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+  }
+  return Unmanaged<HTTP2Stream>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
+    $0.read(room, flags)
+  }
+}
