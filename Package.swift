@@ -74,8 +74,11 @@ let package = Package(
       swiftSettings: settings),
 
     // Tests mirror the rooms.
-    tests("VencejoProtobufTests", ["VencejoProtobuf"]),
-    tests("VencejoJSONTests", ["VencejoJSON", "VencejoProtobuf"]),
+    .target(
+      name: "ProtobufOracle", dependencies: ["VencejoProtobuf"], path: "Tests/Oracle",
+      exclude: ["oracle.py"], swiftSettings: settings),
+    tests("VencejoProtobufTests", ["VencejoProtobuf", "ProtobufOracle"]),
+    tests("VencejoJSONTests", ["VencejoJSON", "VencejoProtobuf", "ProtobufOracle"]),
     tests("VencejoGeneratorTests", ["VencejoGenerator", "VencejoProtobuf"]),
     tests("VencejoHTTP2Tests", ["VencejoHTTP2", "CLinux", "CNGHTTP2"]),
     tests("VencejoRPCTests", ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf"]),

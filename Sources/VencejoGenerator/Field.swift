@@ -31,7 +31,8 @@ struct Field {
   var tag: UInt32 { UInt32(number) << 3 | wireType }
   var packedTag: UInt32 { UInt32(number) << 3 | 2 }
   var isMessage: Bool { kind == .message }
-  var isFloat: Bool { kind == .float || kind == .double }
+  /// Whether there are floating-point numbers in it, whose `==` is not equality.
+  var isFloat: Bool { type.contains("Swift::Float") || type.contains("Swift::Double") }
 
   var initial: String? {
     switch presence {

@@ -134,7 +134,7 @@ struct MessageEmitter {
     emitStatics(to: &printer)
     printer.line("\(access)init() {}")
     emitInitializer(to: &printer) { printer in
-      let arguments = properties.map { "\(Names.label($0.name)): \($0.name)" }
+      let arguments = properties.map { "\(Names.label($0.name, inCall: true)): \($0.name)" }
         .joined(separator: ", ")
       printer.line("self.storage = VencejoProtobuf::Boxed(Storage(\(arguments)))")
     }
@@ -173,7 +173,7 @@ struct MessageEmitter {
     printer.block("\(access)init(", end: ") {") { printer in
       for (index, property) in properties.enumerated() {
         let comma = index + 1 < properties.count ? "," : ""
-        let label = Names.label(property.name)
+        let label = Names.label(property.name, inCall: false)
         printer.line("\(label): \(property.type) = \(property.initial ?? "nil")\(comma)")
       }
     }

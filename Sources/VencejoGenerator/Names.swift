@@ -28,11 +28,12 @@ enum Names {
 
   static func escaped(_ name: String) -> String { keywords.contains(name) ? "`\(name)`" : name }
 
-  /// The name as an argument's label: backticks there are a warning, but for three words.
-  static func label(_ name: String) -> String {
+  /// The name as an argument's label. Backticks are a warning there, where they are not
+  /// needed: calls need them for `inout` alone, declarations for `let` and `var` too.
+  static func label(_ name: String, inCall: Bool) -> String {
     guard name.first == "`" else { return name }
     let bare = String(name.dropFirst().dropLast())
-    return ["inout", "let", "var"].contains(bare) ? name : bare
+    return (inCall ? ["inout"] : ["inout", "let", "var"]).contains(bare) ? name : bare
   }
 
   /// A property for a field.

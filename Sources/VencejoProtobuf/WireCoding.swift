@@ -270,6 +270,11 @@ public enum Wire {
     public static func write(_ value: Swift.String, to writer: inout WireWriter) {
       writer.string(value)
     }
+    // Bytes, not characters: `<` would call canonically equivalent strings equal.
+    @inlinable
+    public static func precedes(_ left: Swift.String, _ right: Swift.String) -> Swift.Bool {
+      left.utf8.lexicographicallyPrecedes(right.utf8)
+    }
   }
 
   /// `bytes`.
