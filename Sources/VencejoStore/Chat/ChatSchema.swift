@@ -27,6 +27,8 @@ extension Schema {
         state INTEGER NOT NULL,
         join_us INTEGER NOT NULL,
         read_seq INTEGER NOT NULL,
+        -- How far others are told this member has read.
+        shown_seq INTEGER NOT NULL,
         -- Sequences and positions this member may see; the upper ends are open while a member.
         visible_from INTEGER NOT NULL,
         visible_to INTEGER,

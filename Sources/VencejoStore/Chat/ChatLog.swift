@@ -1,0 +1,166 @@
+public import VencejoCrypto
+import VencejoSQLite
+
+/// A transaction of the log, as far as one user may see it.
+public struct LogEntry: Sendable, Hashable {
+  /// Position after the transaction.
+  public let position: Int64
+  public let commitTime: Int64
+  public let events: [ChatEvent]
+}
+
+/// A stretch of the log for one user.
+public struct LogPage: Sendable {
+  public let entries: [LogEntry]
+  /// The log has been looked through up to here, whether or not anything concerned the user.
+  public let position: Int64
+  /// Nothing was behind ``position`` in this snapshot.
+  public let isAtHead: Bool
+  /// The user's chats at this snapshot by internal key, when ``isAtHead``: what a live stream
+  /// listens to from ``position`` on.
+  public let chats: Set<Int64>
+}
+
+extension ReadTransaction {
+  /// Events looked at in one page; a page ends with the transaction in which it reaches this.
+  static let scanLimit = 2000
+
+  /// What happened after `position` in the chats of `user`, or in `only` those of them.
+  ///
+  /// Events are rendered from the rows of this snapshot and filtered by the interval of
+  /// positions in which the user was a member, not by today's membership.
+  public func chatLog(
+    for user: Int64, after position: Int64, limit: Int, chats only: Set<UUID>? = nil
+  ) throws(StoreError) -> LogPage {
+    let head = try head()
+    let start = try firstRelevant(for: user, after: position, head: head)
+    let (scanned, last) = try scan(for: user, after: start, limit: limit)
+
+    var entries: [LogEntry] = []
+    var pending: [ChatEvent] = []
+    for event in scanned {
+      if event.isVisible, let rendered = try render(event, for: user, only) {
+        pending.append(rendered)
+      }
+      if event.isLast, !pending.isEmpty {
+        entries.append(
+          LogEntry(position: event.position, commitTime: event.commitTime, events: pending))
+        pending = []
+      }
+    }
+    let isAtHead = last >= head
+    return LogPage(
+      entries: entries, position: last, isAtHead: isAtHead,
+      chats: isAtHead ? try liveChats(of: user, only) : [])
+  }
+
+  private struct Scanned {
+    let position: Int64, commitTime: Int64, isLast: Bool, isVisible: Bool
+    let kind: EventKind, keys: [UInt8], chat: Int64, chatID: UUID?
+    let visibleFrom: Int64, visibleTo: Int64
+  }
+
+  /// Where to start: other people's events at the beginning of a long way are skipped by the
+  /// indexes over chats and users.
+  private func firstRelevant(for user: Int64, after position: Int64, head: Int64)
+    throws(StoreError) -> Int64
+  {
+    guard head - position > 500 else { return position }
+    let next = try first(
+      """
+      SELECT min(p) FROM (
+        SELECT (SELECT min(e.pos) FROM event e WHERE e.chat_id = m.chat_id AND e.pos > ?1) AS p
+        FROM member m JOIN chat c USING (chat_id) WHERE m.user_id = ?2 AND c.last_pos > ?1
+        UNION ALL
+        SELECT min(pos) FROM event WHERE user_id = ?2 AND pos > ?1)
+      """, position, user
+    ) { $0.optionalInt(0) }
+    guard let next, let next else { return head }
+    return next - 1
+  }
+
+  private func scan(for user: Int64, after position: Int64, limit: Int) throws(StoreError)
+    -> (events: [Scanned], last: Int64)
+  {
+    var scanned: [Scanned] = []
+    var last = position
+    var looked = 0
+    var visible = 0
+    try each(
+      """
+      SELECT e.pos, e.commit_us, e.last, e.kind, e.keys, e.chat_id, c.uuid,
+        e.user_id IS ?1
+          OR (m.from_pos IS NOT NULL AND e.pos >= m.from_pos
+              AND (m.to_pos IS NULL OR e.pos <= m.to_pos)),
+        m.visible_from, m.visible_to
+      FROM event e LEFT JOIN member m ON m.chat_id = e.chat_id AND m.user_id = ?1
+        LEFT JOIN chat c ON c.chat_id = e.chat_id
+      WHERE e.pos > ?2 ORDER BY e.pos
+      """, [user, position]
+    ) { row in
+      let isVisible = row.bool(7)
+      let isLast = row.bool(2)
+      scanned.append(
+        Scanned(
+          position: row.int(0), commitTime: row.int(1), isLast: isLast, isVisible: isVisible,
+          kind: EventKind(rawValue: row.int(3)), keys: isVisible ? row.blob(4) : [],
+          chat: row.int(5), chatID: row.uuid(6), visibleFrom: row.int(8),
+          visibleTo: row.optionalInt(9) ?? .max))
+      looked += 1
+      if isVisible { visible += 1 }
+      guard isLast else { return true }
+      last = row.int(0)
+      return looked < Self.scanLimit && visible < limit
+    }
+    return (scanned, last)
+  }
+
+  private func render(_ event: Scanned, for user: Int64, _ only: Set<UUID>?) throws(StoreError)
+    -> ChatEvent?
+  {
+    var keys = KeysetReader(event.keys)
+    if let only, let chat = event.chatID, !only.contains(chat) { return nil }
+    switch event.kind {
+    case .messageCreated:
+      guard let chat = event.chatID, let sequence = keys.int(),
+        sequence >= event.visibleFrom, sequence <= event.visibleTo,
+        let message = try messages(
+          chat, "WHERE m.chat_id = ? AND m.seq = ?", [event.chat, sequence]
+        ).first
+      else { return nil }
+      return .messageCreated(message)
+    case .chatUpserted:
+      guard let id = event.chatID, let sequence = keys.int() else { return nil }
+      return .chatUpserted(try chat(key: event.chat, id, for: user, asOf: sequence))
+    case .receiptMoved:
+      guard let chat = event.chatID, let reader = keys.raw().flatMap(UUID.init(bytes:)),
+        let sequence = keys.int()
+      else { return nil }
+      return .receiptMoved(ReadMarker(chat: chat, user: reader, sequence: sequence))
+    case .unreadChanged:
+      guard let key = keys.int(), let read = keys.int(), let last = keys.int(),
+        let found = try first("SELECT uuid FROM chat WHERE chat_id = ?", key, read: { $0.uuid(0) }),
+        let chat = found, only?.contains(chat) ?? true
+      else { return nil }
+      return .unreadChanged(
+        chat: chat, try unread(key, user, after: read, to: last), total: try totalUnread(of: user))
+    default:
+      // Other rooms' events, and those that are no frames.
+      return nil
+    }
+  }
+
+  private func liveChats(of user: Int64, _ only: Set<UUID>?) throws(StoreError) -> Set<Int64> {
+    let all = try all(
+      """
+      SELECT c.chat_id, c.uuid FROM member m JOIN chat c USING (chat_id)
+      WHERE m.user_id = ? AND m.state = 1
+      """, user
+    ) { ($0.int(0), $0.uuid(1)) }
+    return Set(
+      all.compactMap { key, id in
+        guard let only else { return key }
+        return id.map { only.contains($0) } == true ? key : nil
+      })
+  }
+}
