@@ -14,10 +14,14 @@ extension GRPCHealth {
       ChtncnBjL2hlYWx0aC92MS9oZWFsdGgucHJvdG8SDmdycGMuaGVhbHRoLnYxIi4KEkhlYWx0aENoZWNrUmVxdWVzdBIYCgdz\
       ZXJ2aWNlGAEgASgJUgdzZXJ2aWNlIrEBChNIZWFsdGhDaGVja1Jlc3BvbnNlEkkKBnN0YXR1cxgBIAEoDjIxLmdycGMuaGVh\
       bHRoLnYxLkhlYWx0aENoZWNrUmVzcG9uc2UuU2VydmluZ1N0YXR1c1IGc3RhdHVzIk8KDVNlcnZpbmdTdGF0dXMSCwoHVU5L\
-      Tk9XThAAEgsKB1NFUlZJTkcQARIPCgtOT1RfU0VSVklORxACEhMKD1NFUlZJQ0VfVU5LTk9XThADMq4BCgZIZWFsdGgSUAoF\
-      Q2hlY2sSIi5ncnBjLmhlYWx0aC52MS5IZWFsdGhDaGVja1JlcXVlc3QaIy5ncnBjLmhlYWx0aC52MS5IZWFsdGhDaGVja1Jl\
-      c3BvbnNlElIKBVdhdGNoEiIuZ3JwYy5oZWFsdGgudjEuSGVhbHRoQ2hlY2tSZXF1ZXN0GiMuZ3JwYy5oZWFsdGgudjEuSGVh\
-      bHRoQ2hlY2tSZXNwb25zZTABYgZwcm90bzM=
+      Tk9XThAAEgsKB1NFUlZJTkcQARIPCgtOT1RfU0VSVklORxACEhMKD1NFUlZJQ0VfVU5LTk9XThADIhMKEUhlYWx0aExpc3RS\
+      ZXF1ZXN0IsQBChJIZWFsdGhMaXN0UmVzcG9uc2USTAoIc3RhdHVzZXMYASADKAsyMC5ncnBjLmhlYWx0aC52MS5IZWFsdGhM\
+      aXN0UmVzcG9uc2UuU3RhdHVzZXNFbnRyeVIIc3RhdHVzZXMaYAoNU3RhdHVzZXNFbnRyeRIQCgNrZXkYASABKAlSA2tleRI5\
+      CgV2YWx1ZRgCIAEoCzIjLmdycGMuaGVhbHRoLnYxLkhlYWx0aENoZWNrUmVzcG9uc2VSBXZhbHVlOgI4ATL9AQoGSGVhbHRo\
+      ElAKBUNoZWNrEiIuZ3JwYy5oZWFsdGgudjEuSGVhbHRoQ2hlY2tSZXF1ZXN0GiMuZ3JwYy5oZWFsdGgudjEuSGVhbHRoQ2hl\
+      Y2tSZXNwb25zZRJNCgRMaXN0EiEuZ3JwYy5oZWFsdGgudjEuSGVhbHRoTGlzdFJlcXVlc3QaIi5ncnBjLmhlYWx0aC52MS5I\
+      ZWFsdGhMaXN0UmVzcG9uc2USUgoFV2F0Y2gSIi5ncnBjLmhlYWx0aC52MS5IZWFsdGhDaGVja1JlcXVlc3QaIy5ncnBjLmhl\
+      YWx0aC52MS5IZWFsdGhDaGVja1Jlc3BvbnNlMAFiBnByb3RvMw==
       """,
     dependencies: { [] }
   )
@@ -104,6 +108,69 @@ extension GRPCHealth {
       /// Only Watch says so; Check fails with NOT_FOUND instead.
       public static var serviceUnknown: Self { .init(rawValue: 3) }
       public static var allCases: [Self] { [.unknown, .serving, .notServing, .serviceUnknown] }
+    }
+  }
+
+  public struct HealthListRequest: VencejoProtobuf::Message {
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "grpc.health.v1.HealthListRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCHealth.healthProto }
+    public init() {}
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct HealthListResponse: VencejoProtobuf::Message {
+    /// By full name of the service; the empty name is the whole server.
+    public var statuses: [Swift::String: VencejoRPC::GRPCHealth.HealthCheckResponse] = [:]
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "grpc.health.v1.HealthListResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCHealth.healthProto }
+    public init() {}
+    public init(
+      statuses: [Swift::String: VencejoRPC::GRPCHealth.HealthCheckResponse] = [:]
+    ) {
+      self.statuses = statuses
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoRPC::GRPCHealth.HealthCheckResponse>.self, into: &self.statuses)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoRPC::GRPCHealth.HealthCheckResponse>.self, 10, self.statuses)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.statuses != right.statuses { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.statuses)
+      hasher.combine(self.unknownFields)
     }
   }
 }

@@ -1,0 +1,330 @@
+import Synchronization
+import VencejoHTTP2
+
+/// What both ends of a call share: messages that came and wait for their reader, messages
+/// that go and wait for the window, and the flow control between them.
+///
+/// `@unchecked Sendable`: the members marked *loop* are touched by the loop's thread only;
+/// everything that readers and writers on other threads need lies behind the two mutexes.
+class CallCore: @unchecked Sendable {
+  /// A writer waits above this many bytes not yet taken by the connection.
+  static let highWaterMark = 64 * 1024
+  /// Bytes given back to the window from another thread are gathered up to this many:
+  /// each return costs a hop to the loop.
+  private static let creditBatch = 32 * 1024
+
+  let loop: EventLoop
+  /// Loop. Nil before a client's stream is open and after the stream closed.
+  final var stream: HTTP2Stream?
+  /// Loop.
+  final var deframer: Deframer
+
+  private let inbound = Mutex(Inbound())
+  private let outbound = Mutex(Outbound())
+
+  init(loop: EventLoop, receiveLimit: Int) {
+    self.loop = loop
+    deframer = Deframer(limit: receiveLimit)
+  }
+
+  /// Loop. The stream when it can take messages now, after whatever must go before them.
+  func streamForMessages() -> HTTP2Stream? { stream }
+}
+
+// MARK: - Messages that came
+
+extension CallCore {
+  fileprivate typealias Delivery = Result<[UInt8]?, RPCError>
+
+  fileprivate struct Inbound {
+    var messages: [[UInt8]] = []
+    var head = 0
+    /// Bytes of queued messages with their prefixes.
+    var held = 0
+    /// Bytes of a message that has only begun.
+    var partial = 0
+    /// Bytes received and not yet returned to the window.
+    var uncredited = 0
+    /// Set once nothing more will come; nil inside means a regular end.
+    var end: RPCError??
+    var waiter: UnsafeContinuation<Delivery, Never>?
+
+    var isEmpty: Bool { head == messages.count }
+
+    /// While something is queued, its reader is behind and the window stays shut by that
+    /// much; a message larger than the window can still arrive once the queue is empty.
+    var creditable: Int { isEmpty ? uncredited : max(0, uncredited - held - partial) }
+
+    mutating func takeCredit(atLeast least: Int) -> Int {
+      let credit = creditable
+      guard credit > 0, credit >= least || isEmpty else { return 0 }
+      uncredited -= credit
+      return credit
+    }
+
+    mutating func pop() -> [UInt8]? {
+      guard head < messages.count else { return nil }
+      let message = messages[head]
+      messages[head] = []
+      head += 1
+      if head == messages.count || head >= 64 {
+        messages.removeFirst(head)
+        head = 0
+      }
+      held -= message.count + Deframer.prefixLength
+      return message
+    }
+  }
+
+  /// Loop. Hands over a whole message.
+  final func deliver(_ message: [UInt8]) {
+    let waiter = inbound.withLock { state -> UnsafeContinuation<Delivery, Never>? in
+      guard state.end == nil else { return nil }
+      if let waiter = state.waiter {
+        state.waiter = nil
+        return waiter
+      }
+      state.messages.append(message)
+      state.held += message.count + Deframer.prefixLength
+      return nil
+    }
+    waiter?.resume(returning: .success(message))
+  }
+
+  /// Loop. Accounts for the bytes of a DATA frame after its messages were delivered, and
+  /// opens the window as far as the reader has come.
+  final func received(_ count: Int) {
+    let partial = deframer.bufferedBytes
+    let credit = inbound.withLock { state in
+      state.partial = partial
+      state.uncredited += count
+      if state.end != nil {
+        state.messages.removeAll()
+        state.head = 0
+        state.held = 0
+      }
+      return state.takeCredit(atLeast: 0)
+    }
+    if credit > 0 { stream?.consume(credit) }
+  }
+
+  /// Loop. Ends the messages: after those that came, or at once with `dropping`.
+  final func endMessages(_ error: RPCError?, dropping: Bool) {
+    let waiter = inbound.withLock { state -> UnsafeContinuation<Delivery, Never>? in
+      guard state.end == nil else { return nil }
+      state.end = .some(error)
+      if dropping {
+        state.messages.removeAll()
+        state.head = 0
+        state.held = 0
+      }
+      defer { state.waiter = nil }
+      return state.waiter
+    }
+    waiter?.resume(returning: error.map { .failure($0) } ?? .success(nil))
+  }
+
+  /// Any thread. The next message, or nil after the last.
+  ///
+  /// Single consumer: a second one that waits at the same time is refused.
+  final func nextMessage() async throws(RPCError) -> [UInt8]? {
+    let ready = inbound.withLock { state -> (Delivery, Int)? in
+      if let message = state.pop() {
+        return (.success(message), state.takeCredit(atLeast: Self.creditBatch))
+      }
+      return state.end.map { end in (end.map { .failure($0) } ?? .success(nil), 0) }
+    }
+    if let (delivery, credit) = ready {
+      giveBack(credit)
+      return try delivery.get()
+    }
+    let delivery = await withTaskCancellationHandler {
+      await withUnsafeContinuation { continuation in
+        let immediate = inbound.withLock { state -> (Delivery, Int)? in
+          if let message = state.pop() {
+            return (.success(message), state.takeCredit(atLeast: Self.creditBatch))
+          }
+          if let end = state.end { return (end.map { .failure($0) } ?? .success(nil), 0) }
+          if state.waiter != nil {
+            return (.failure(RPCError(.internalError, "two tasks read the same stream")), 0)
+          }
+          if Task.isCancelled {
+            return (.failure(RPCError(.cancelled, "the reading task was cancelled")), 0)
+          }
+          state.waiter = continuation
+          return nil
+        }
+        if let (delivery, credit) = immediate {
+          giveBack(credit)
+          continuation.resume(returning: delivery)
+        }
+      }
+    } onCancel: {
+      let waiter = inbound.withLock { state in
+        defer { state.waiter = nil }
+        return state.waiter
+      }
+      waiter?.resume(returning: .failure(RPCError(.cancelled, "the reading task was cancelled")))
+    }
+    return try delivery.get()
+  }
+
+  private final func giveBack(_ credit: Int) {
+    guard credit > 0 else { return }
+    if loop.isCurrent {
+      stream?.consume(credit)
+    } else {
+      loop.execute { self.stream?.consume(credit) }
+    }
+  }
+}
+
+// MARK: - Messages that go
+
+extension CallCore {
+  fileprivate struct Outbound {
+    /// Sealed frames handed over by other threads.
+    var pending: [[UInt8]] = []
+    var pendingBytes = 0
+    var flushScheduled = false
+    /// The stream holds more than the high-water mark.
+    var blocked = false
+    var finishRequested = false
+    /// Set once nothing more can be sent.
+    var closed: RPCError?
+    var waiters: [(id: UInt64, continuation: UnsafeContinuation<RPCError?, Never>)] = []
+    var lastWaiter: UInt64 = 0
+
+    var isFull: Bool { blocked || pendingBytes > CallCore.highWaterMark }
+  }
+
+  /// Any thread. Sends a sealed frame and waits while too much is under way.
+  final func send(frame: [UInt8]) async throws(RPCError) {
+    let full: Bool
+    if loop.isCurrent {
+      if let closed = outbound.withLock({ $0.closed }) { throw closed }
+      flush()
+      if let stream = streamForMessages() {
+        stream.send(data: frame)
+        full = stream.queuedBytes > Self.highWaterMark
+        if full { outbound.withLock { $0.blocked = true } }
+      } else {
+        full = try enqueue(frame)
+      }
+    } else {
+      full = try enqueue(frame)
+    }
+    if full { try await waitUntilWritable() }
+  }
+
+  /// Loop. Sends a sealed frame unless the stream is behind or closed: never waits.
+  final func trySend(frame: [UInt8]) -> Bool {
+    guard outbound.withLock({ $0.closed == nil && !$0.isFull }) else { return false }
+    flush()
+    guard let stream = streamForMessages(), stream.queuedBytes <= Self.highWaterMark else {
+      return false
+    }
+    stream.send(data: frame)
+    if stream.queuedBytes > Self.highWaterMark { outbound.withLock { $0.blocked = true } }
+    return true
+  }
+
+  /// Any thread. Half-closes after everything sent so far.
+  final func finishSending() {
+    outbound.withLock { $0.finishRequested = true }
+    if loop.isCurrent { flush() } else { loop.execute { self.flush() } }
+  }
+
+  private final func enqueue(_ frame: [UInt8]) throws(RPCError) -> Bool {
+    let (closed, schedule, full) = outbound.withLock { state -> (RPCError?, Bool, Bool) in
+      if let closed = state.closed { return (closed, false, false) }
+      state.pending.append(frame)
+      state.pendingBytes += frame.count
+      let schedule = !state.flushScheduled
+      state.flushScheduled = true
+      return (nil, schedule, state.isFull)
+    }
+    if let closed { throw closed }
+    if schedule { loop.execute { self.flush() } }
+    return full
+  }
+
+  /// Loop. Moves what other threads handed over into the stream.
+  final func flush() {
+    let (frames, finish) = outbound.withLock { state -> ([[UInt8]], Bool) in
+      state.flushScheduled = false
+      return (state.pending, state.finishRequested)
+    }
+    guard !frames.isEmpty || finish, let stream = streamForMessages() else { return }
+    for frame in frames { stream.send(data: frame) }
+    if finish { stream.finish() }
+    let blocked = stream.queuedBytes > Self.highWaterMark
+    let waiters = outbound.withLock { state in
+      state.pending.removeFirst(frames.count)
+      for frame in frames { state.pendingBytes -= frame.count }
+      if finish { state.finishRequested = false }
+      state.blocked = blocked
+      return state.isFull ? [] : state.takeWaiters()
+    }
+    for waiter in waiters { waiter.resume(returning: nil) }
+  }
+
+  /// Loop. The stream has room again.
+  final func drained() {
+    let waiters = outbound.withLock { state in
+      state.blocked = false
+      return state.isFull ? [] : state.takeWaiters()
+    }
+    for waiter in waiters { waiter.resume(returning: nil) }
+  }
+
+  /// Loop. Nothing more can be sent: writers that wait, and later ones, get the error.
+  final func closeSending(_ error: RPCError) {
+    let waiters = outbound.withLock { state -> [UnsafeContinuation<RPCError?, Never>] in
+      guard state.closed == nil else { return [] }
+      state.closed = error
+      state.pending.removeAll()
+      state.pendingBytes = 0
+      return state.takeWaiters()
+    }
+    for waiter in waiters { waiter.resume(returning: error) }
+  }
+
+  private final func waitUntilWritable() async throws(RPCError) {
+    let id = outbound.withLock { state in
+      state.lastWaiter += 1
+      return state.lastWaiter
+    }
+    let error = await withTaskCancellationHandler {
+      await withUnsafeContinuation { (continuation: UnsafeContinuation<RPCError?, Never>) in
+        let answer = outbound.withLock { state -> RPCError?? in
+          if let closed = state.closed { return .some(closed) }
+          if !state.isFull { return .some(nil) }
+          if Task.isCancelled { return .some(Self.writerCancelled) }
+          state.waiters.append((id, continuation))
+          return nil
+        }
+        if let answer { continuation.resume(returning: answer) }
+      }
+    } onCancel: {
+      let waiter = outbound.withLock { state -> UnsafeContinuation<RPCError?, Never>? in
+        guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return nil }
+        return state.waiters.remove(at: index).continuation
+      }
+      waiter?.resume(returning: Self.writerCancelled)
+    }
+    if let error { throw error }
+  }
+
+  private static var writerCancelled: RPCError {
+    RPCError(.cancelled, "the writing task was cancelled")
+  }
+}
+
+extension CallCore.Outbound {
+  fileprivate mutating func takeWaiters() -> [UnsafeContinuation<RPCError?, Never>] {
+    guard !waiters.isEmpty else { return [] }
+    defer { waiters.removeAll() }
+    return waiters.map(\.continuation)
+  }
+}

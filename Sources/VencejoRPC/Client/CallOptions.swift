@@ -1,0 +1,21 @@
+/// What a client says of one call.
+public struct CallOptions: Sendable {
+  /// How long the call may take from now on; nil waits for ever. The server learns of it.
+  public var timeout: Duration?
+  public var metadata: Metadata
+  /// Wait for a connection instead of failing with UNAVAILABLE while there is none (gRPC
+  /// "Wait for Ready Semantics").
+  public var waitForReady: Bool
+  /// Of one message, in bytes.
+  public var maxReceiveMessageBytes: Int
+
+  public init(
+    timeout: Duration? = nil, metadata: Metadata = [:], waitForReady: Bool = false,
+    maxReceiveMessageBytes: Int = 4 * 1024 * 1024
+  ) {
+    self.timeout = timeout
+    self.metadata = metadata
+    self.waitForReady = waitForReady
+    self.maxReceiveMessageBytes = maxReceiveMessageBytes
+  }
+}

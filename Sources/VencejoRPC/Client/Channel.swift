@@ -1,0 +1,120 @@
+import Synchronization
+public import VencejoHTTP2
+public import VencejoProtobuf
+
+/// The way to a server: connects when the first call needs it, again when the connection
+/// was lost, and carries any number of calls at a time.
+public final class Channel: Sendable {
+  public struct Configuration: Sendable {
+    public var connection = ConnectionConfiguration()
+    public var backoff = Backoff()
+    public var userAgent = "grpc-swift-vencejo/\(VencejoRPC.version)"
+
+    public init() {}
+  }
+
+  private let target: Target
+  private let configuration: Configuration
+  private let started = Mutex<ChannelCore?>(nil)
+
+  /// A channel to `host:port`, `dns:///host:port`, `ipv4:…`, `ipv6:…` or `unix:/path`.
+  ///
+  /// Throws INVALID_ARGUMENT when the target is none of these. Nothing is connected yet.
+  public init(_ target: String, configuration: Configuration = .init()) throws(RPCError) {
+    self.target = try Target(target)
+    self.configuration = configuration
+  }
+
+  deinit {
+    guard let core = started.withLock({ $0 }) else { return }
+    Self.stop(core)
+  }
+
+  /// Fails the calls under way with UNAVAILABLE and closes the connection.
+  public func close() {
+    guard let core = started.withLock({ $0 }) else { return }
+    core.loop.execute { core.close() }
+  }
+
+  private static func stop(_ core: ChannelCore) {
+    core.loop.execute { core.close() }
+    core.loop.shutdown()
+  }
+
+  private func core() throws(RPCError) -> ChannelCore {
+    let core = started.withLock { core -> ChannelCore? in
+      if let core { return core }
+      guard let loop = try? EventLoop(name: "channel") else { return nil }
+      core = ChannelCore(loop: loop, target: target, configuration: configuration)
+      return core
+    }
+    guard let core else {
+      throw RPCError(.resourceExhausted, "the system gives no more threads or descriptors")
+    }
+    return core
+  }
+
+  // MARK: Calls
+
+  /// A call of one message each way.
+  public func unary<Request: Message, Response: Message>(
+    _ path: String, _ request: Request, _ options: CallOptions = .init()
+  ) async throws(RPCError) -> Response {
+    // A channel that goes away fails its calls; this one is still needed.
+    defer { withExtendedLifetime(self) {} }
+    let call = ClientCall(
+      path, options, core: try core(), request: EncodedMessage(request).frame, expectsOne: true)
+    call.start()
+    return try Self.decode(await call.singleResponse())
+  }
+
+  public func serverStreaming<Request: Message, Response: Message>(
+    _ path: String, _ request: Request, _ options: CallOptions = .init()
+  ) -> ServerStreamingCall<Response> {
+    ServerStreamingCall(handle(path, options, EncodedMessage(request).frame, expectsOne: false))
+  }
+
+  public func clientStreaming<Request: Message, Response: Message>(
+    _ path: String, _ options: CallOptions = .init()
+  ) -> ClientStreamingCall<Request, Response> {
+    ClientStreamingCall(handle(path, options, nil, expectsOne: true))
+  }
+
+  public func bidirectional<Request: Message, Response: Message>(
+    _ path: String, _ options: CallOptions = .init()
+  ) -> BidirectionalCall<Request, Response> {
+    BidirectionalCall(handle(path, options, nil, expectsOne: false))
+  }
+
+  /// A call on bytes, for proxies and tools that know messages by descriptor only.
+  public func bytes(_ path: String, _ options: CallOptions = .init()) -> BytesCall {
+    BytesCall(handle(path, options, nil, expectsOne: false))
+  }
+
+  private func handle(
+    _ path: String, _ options: CallOptions, _ request: [UInt8]?, expectsOne: Bool
+  ) -> CallHandle {
+    do {
+      let call = ClientCall(
+        path, options, core: try core(), request: request, expectsOne: expectsOne)
+      call.start()
+      return CallHandle(.success(call), channel: self)
+    } catch {
+      return CallHandle(.failure(error), channel: self)
+    }
+  }
+
+  static func decode<Response: Message>(_ bytes: [UInt8]) throws(RPCError) -> Response {
+    do {
+      return try Response(serializedBytes: bytes)
+    } catch {
+      throw RPCError(.internalError, "the response is no \(Response.messageName): \(error)")
+    }
+  }
+}
+
+/// What generated client structs are.
+public protocol ServiceClient: Sendable {
+  init(_ channel: Channel)
+  var channel: Channel { get }
+}

@@ -1,0 +1,338 @@
+import Synchronization
+import VencejoHTTP2
+
+/// One call on the client: from a path and metadata to messages, trailers and a status.
+final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
+  private enum Phase {
+    /// Waits for a connection.
+    case waiting
+    case open
+    case done
+  }
+
+  /// What readers on any thread wait for.
+  private struct Outcome {
+    var initialMetadata: Metadata?
+    /// Set at the end; the trailers, or the error.
+    var end: Result<Metadata, RPCError>?
+    var single: [UInt8]?
+    var waiters: [UnsafeContinuation<Void, Never>] = []
+
+    mutating func takeWaiters() -> [UnsafeContinuation<Void, Never>] {
+      defer { waiters = [] }
+      return waiters
+    }
+  }
+
+  let path: String
+  let options: CallOptions
+  /// One response message is expected: it is kept for `singleResponse`.
+  private let expectsOne: Bool
+  /// The only request message, kept until the server has answered: a call that the server
+  /// refused unseen is sent again.
+  private var request: [UInt8]?
+  private let core: ChannelCore
+
+  // Loop.
+  private var phase = Phase.waiting
+  private var timer: LoopTimer?
+  private let deadline: ContinuousClock.Instant?
+  private var transparentRetries = 1
+
+  // The response, loop.
+  private var httpStatus: Int?
+  private var hasGRPCContentType = false
+  private var encoding: String?
+  private var blocksEnded = 0
+  private var blockMetadata = Metadata()
+  private var trailingMetadata = Metadata()
+  private var status = StatusParser()
+  private var finishedSending: Bool
+  private var single: [UInt8]?
+
+  private let outcome = Mutex(Outcome())
+
+  init(
+    _ path: String, _ options: CallOptions, core: ChannelCore, request: [UInt8]?, expectsOne: Bool
+  ) {
+    self.path = path
+    self.options = options
+    self.core = core
+    self.request = request
+    self.expectsOne = expectsOne
+    finishedSending = request != nil
+    deadline = options.timeout.map { .now + $0 }
+    super.init(loop: core.loop, receiveLimit: options.maxReceiveMessageBytes)
+  }
+
+  var waitsForReady: Bool { options.waitForReady }
+
+  // MARK: Any thread
+
+  func start() {
+    if loop.isCurrent { begin() } else { loop.execute { self.begin() } }
+  }
+
+  func cancel() {
+    let error = RPCError(.cancelled, "the call was cancelled")
+    if loop.isCurrent { abandon(error) } else { loop.execute { self.abandon(error) } }
+  }
+
+  /// The one message of a unary or client-streaming call's response.
+  func singleResponse() async throws(RPCError) -> [UInt8] {
+    await waitForEnd()
+    let (end, single) = outcome.withLock { ($0.end, $0.single) }
+    switch end {
+    case .failure(let error)?: throw error
+    case .success?:
+      if let single { return single }
+      throw RPCError(.unimplemented, "the server answered OK without a message")
+    case nil: throw RPCError(.cancelled, "the calling task was cancelled")
+    }
+  }
+
+  /// The metadata before the first message. Throws the call's error when there is none.
+  func initialMetadata() async throws(RPCError) -> Metadata {
+    await wait { $0.initialMetadata != nil || $0.end != nil }
+    let (initial, end) = outcome.withLock { ($0.initialMetadata, $0.end) }
+    if let initial { return initial }
+    if case .failure(let error)? = end { throw error }
+    if end == nil { throw RPCError(.cancelled, "the calling task was cancelled") }
+    return [:]
+  }
+
+  /// The metadata after the last message; throws the call's error.
+  func trailers() async throws(RPCError) -> Metadata {
+    await waitForEnd()
+    guard let end = outcome.withLock({ $0.end }) else {
+      throw RPCError(.cancelled, "the calling task was cancelled")
+    }
+    return try end.get()
+  }
+
+  private func waitForEnd() async {
+    await wait { $0.end != nil }
+  }
+
+  /// Returns when the condition holds, or once the task is cancelled and the call with it.
+  private func wait(until holds: @Sendable (borrowing Outcome) -> Bool) async {
+    await withTaskCancellationHandler {
+      while !outcome.withLock({ holds($0) }) {
+        await withUnsafeContinuation { continuation in
+          let ready = outcome.withLock { state in
+            if holds(state) { return true }
+            state.waiters.append(continuation)
+            return false
+          }
+          if ready { continuation.resume() }
+        }
+      }
+    } onCancel: {
+      cancel()
+    }
+  }
+
+  // MARK: Starting
+
+  private func begin() {
+    guard phase == .waiting else { return }
+    if let problem = options.metadata.problem {
+      return abandon(RPCError(.internalError, problem))
+    }
+    if let deadline {
+      let left = deadline - .now
+      guard left > .zero else { return abandon(Self.deadlinePassed) }
+      timer = loop.schedule(after: left) { [weak self] in self?.abandon(Self.deadlinePassed) }
+    }
+    core.submit(self)
+  }
+
+  /// Opens the stream. False when the connection cannot take one now.
+  func open(on connection: HTTP2Connection) -> Bool {
+    guard phase == .waiting else { return true }
+    var fields = options.metadata.fields
+    if let deadline {
+      let left = max((deadline - .now).nanoseconds, 1)
+      fields.append(("grpc-timeout", Timeout.format(nanoseconds: left)))
+    }
+    let base = core.requestHeaders(path)
+    let headers = fields.isEmpty ? base : HeaderList(base: base, adding: fields)
+    do {
+      let stream = try connection.open(handler: self, headers: headers, endStream: false)
+      self.stream = stream
+      phase = .open
+      if let request {
+        stream.send(data: request)
+        stream.finish()
+      } else {
+        flush()
+      }
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  override func streamForMessages() -> HTTP2Stream? { phase == .open ? stream : nil }
+
+  func noteFinishedSending() {
+    if loop.isCurrent {
+      finishedSending = true
+    } else {
+      loop.execute { self.finishedSending = true }
+    }
+    finishSending()
+  }
+
+  // MARK: The response
+
+  func stream(
+    _ stream: HTTP2Stream, header name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
+  ) {
+    guard let first = name.first else { return }
+    if first == UInt8(ascii: ":") {
+      if name.equals(":status") { httpStatus = Int(String(decoding: value, as: UTF8.self)) }
+      return
+    }
+    if name.equals("content-type") {
+      hasGRPCContentType = value.starts(with: "application/grpc".utf8)
+      return
+    }
+    if name.starts(with: "grpc-".utf8) {
+      if name.equals("grpc-encoding") {
+        encoding = String(decoding: value.prefix(64), as: UTF8.self)
+      } else {
+        _ = status.take(name: name, value: value)
+      }
+      return
+    }
+    _ = blockMetadata.receive(name: name, value: value)
+  }
+
+  func stream(_ stream: HTTP2Stream, headersEndWith endStream: Bool) {
+    guard phase == .open else { return }
+    if stream.headerListOverflowed {
+      return abandon(RPCError(.resourceExhausted, "the server's metadata is too large"))
+    }
+    if let httpStatus, (100..<200).contains(httpStatus) {
+      self.httpStatus = nil
+      blockMetadata = Metadata()
+      return
+    }
+    blocksEnded += 1
+    let metadata = blockMetadata
+    blockMetadata = Metadata()
+    if endStream {
+      trailingMetadata = metadata
+      return
+    }
+    guard blocksEnded == 1 else { return }
+    if let fault = headFault { return abandon(fault) }
+    request = nil
+    let waiters = outcome.withLock { state in
+      state.initialMetadata = metadata
+      return state.takeWaiters()
+    }
+    for waiter in waiters { waiter.resume() }
+  }
+
+  /// A response that is no gRPC's.
+  private var headFault: RPCError? {
+    guard status.code == nil else { return nil }
+    if let httpStatus, httpStatus != 200 {
+      return RPCError(
+        .mapping(httpStatus: httpStatus), "the server answered with HTTP status \(httpStatus)",
+        origin: .transport)
+    }
+    if !hasGRPCContentType {
+      return RPCError(
+        .unknown, "the server's answer has another content-type than application/grpc",
+        origin: .transport)
+    }
+    return nil
+  }
+
+  func stream(_ stream: HTTP2Stream, data: UnsafeRawBufferPointer) {
+    guard phase == .open else { return stream.consume(data.count) }
+    var rest = data
+    do {
+      while let message = try deframer.next(&rest) {
+        guard expectsOne else {
+          deliver(message)
+          continue
+        }
+        guard single == nil else {
+          return abandon(RPCError(.unimplemented, "more than one response message"))
+        }
+        single = message
+      }
+    } catch {
+      return abandon(error.status(limit: deframer.limit, encoding: encoding))
+    }
+    if expectsOne { stream.consume(data.count) } else { received(data.count) }
+  }
+
+  func streamDidEnd(_ stream: HTTP2Stream) {
+    guard phase == .open else { return }
+    let error: RPCError?
+    if status.code != nil {
+      error =
+        status.error(metadata: trailingMetadata)
+        ?? (deframer.isInside
+          ? RPCError(.internalError, "the response ends inside a message") : nil)
+    } else {
+      error =
+        headFault
+        ?? RPCError(.unknown, "the response ends without a status", origin: .transport)
+    }
+    finish(error)
+    if !finishedSending { stream.reset(HTTP2Code.cancel) }
+  }
+
+  func streamDidDrain(_ stream: HTTP2Stream) { drained() }
+
+  func stream(_ stream: HTTP2Stream, closedWith code: UInt32) {
+    self.stream = nil
+    defer { core.streamClosed() }
+    guard phase == .open else { return }
+    if code == HTTP2Code.refusedStream, blocksEnded == 0, request != nil, transparentRetries > 0 {
+      transparentRetries -= 1
+      phase = .waiting
+      core.submit(self)
+      return
+    }
+    if let deadline, deadline <= .now { return finish(Self.deadlinePassed) }
+    finish(core.error(forStreamClosedWith: code))
+  }
+
+  // MARK: The end
+
+  /// Ends the call for its callers and resets the stream.
+  func abandon(_ error: RPCError) {
+    guard phase != .done else { return }
+    let stream = self.stream
+    finish(error)
+    stream?.reset(HTTP2Code.cancel)
+  }
+
+  private func finish(_ error: RPCError?) {
+    guard phase != .done else { return }
+    phase = .done
+    timer?.cancel()
+    timer = nil
+    request = nil
+    let waiters = outcome.withLock { state in
+      state.end = error.map { .failure($0) } ?? .success(trailingMetadata)
+      state.single = single
+      return state.takeWaiters()
+    }
+    for waiter in waiters { waiter.resume() }
+    // What the server sent before its status is still read.
+    endMessages(error, dropping: error.map { $0.origin != .remote } ?? false)
+    closeSending(error ?? RPCError(.cancelled, "the call is over"))
+  }
+
+  private static var deadlinePassed: RPCError {
+    RPCError(.deadlineExceeded, "the deadline passed before the server answered")
+  }
+}

@@ -1,0 +1,56 @@
+/// Methods by the bytes of `:path`: no string is made to find one.
+///
+/// Open addressing over a power of two, filled once before the server starts.
+struct MethodTable: Sendable {
+  struct Entry: Sendable {
+    let path: [UInt8]
+    let method: ServerMethod
+    let execution: HandlerExecution
+  }
+
+  private var slots: [Entry?]
+  private let mask: Int
+
+  /// Throws the path that two services claim.
+  init(_ services: [any Service]) throws(RPCError) {
+    let entries = services.flatMap { service in
+      service.methods.map {
+        Entry(path: Array($0.path.utf8), method: $0, execution: service.execution)
+      }
+    }
+    var capacity = 16
+    while capacity < entries.count * 4 { capacity *= 2 }
+    slots = Array(repeating: nil, count: capacity)
+    mask = capacity - 1
+    for entry in entries {
+      var index = entry.path.withUnsafeBytes(Self.hash) & mask
+      while let taken = slots[index] {
+        if taken.path == entry.path {
+          throw RPCError(.alreadyExists, "two services offer \(entry.method.path)")
+        }
+        index = (index + 1) & mask
+      }
+      slots[index] = entry
+    }
+  }
+
+  func find(_ path: UnsafeRawBufferPointer) -> Entry? {
+    var index = Self.hash(path) & mask
+    while let entry = slots[index] {
+      if entry.path.count == path.count, path.elementsEqual(entry.path) { return entry }
+      index = (index + 1) & mask
+    }
+    return nil
+  }
+
+  /// FNV-1a. A peer that makes paths collide only walks one probe sequence of ours: the
+  /// table never grows with what peers send.
+  private static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in bytes {
+      hash ^= UInt64(byte)
+      hash = hash &* 0x100_0000_01b3
+    }
+    return Int(truncatingIfNeeded: hash ^ hash >> 32)
+  }
+}

@@ -1,0 +1,161 @@
+import Glibc
+import Synchronization
+public import VencejoHTTP2
+
+/// A gRPC server: services behind listeners.
+///
+/// It serves from the moment it exists until it is shut down; `run()` does so on SIGTERM
+/// and SIGINT.
+public final class Server: Sendable {
+  public struct Configuration: Sendable {
+    /// Event loops, one thread each.
+    public var threads = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    /// Of one message, in bytes; a longer one is answered RESOURCE_EXHAUSTED.
+    public var maxReceiveMessageBytes = 4 * 1024 * 1024
+    /// Handlers of one connection that may run at a time, cancelled ones included.
+    public var maxHandlersPerConnection = 2_000
+    /// How long a shutdown waits for calls to end.
+    public var drainGrace: Duration = .seconds(10)
+    public var connection = ConnectionConfiguration()
+
+    public init() {}
+  }
+
+  private let group: EventLoopGroup
+  private let hosts: [ServerHost]
+  private let listeners: [Listener]
+  private let configuration: Configuration
+  private let state = Mutex(false)
+
+  /// Throws `HTTP2Error` when an address cannot be bound, and ALREADY_EXISTS when two
+  /// services offer the same method.
+  public init(
+    listening addresses: [SocketAddress], configuration: Configuration = .init(),
+    services: [any Service]
+  ) throws {
+    let methods = try MethodTable(services)
+    for service in services { service.mounted(with: services) }
+    let group = try EventLoopGroup(count: configuration.threads)
+    let hosts = group.loops.map { loop in
+      ServerHost(loop: loop, methods: methods, configuration: configuration)
+    }
+    var listeners: [Listener] = []
+    do {
+      for address in addresses {
+        listeners.append(
+          try Listener(
+            address: address, loops: group.loops, configuration: configuration.connection
+          ) { connection in
+            hosts.first { $0.loop === connection.loop }?.add(connection)
+          })
+      }
+    } catch {
+      for listener in listeners { listener.close() }
+      group.shutdown()
+      throw error
+    }
+    self.group = group
+    self.hosts = hosts
+    self.listeners = listeners
+    self.configuration = configuration
+  }
+
+  public convenience init(
+    listening address: SocketAddress, configuration: Configuration = .init(),
+    @ServiceBuilder services: () -> [any Service]
+  ) throws {
+    try self.init(listening: [address], configuration: configuration, services: services())
+  }
+
+  /// Where it listens, in the order given; port 0 is replaced by the real one.
+  public var addresses: [SocketAddress] { listeners.map(\.localAddress) }
+
+  /// Stops accepting, tells every client with GOAWAY, waits for running calls as long as
+  /// the configuration says, then closes what is left. A second call returns at once.
+  public func shutdown() async {
+    let first = state.withLock { done in
+      defer { done = true }
+      return !done
+    }
+    guard first else { return }
+    for listener in listeners { listener.close() }
+    for host in hosts { host.loop.execute { host.drain() } }
+    let end = ContinuousClock.now + configuration.drainGrace
+    while hosts.contains(where: { $0.connectionCount > 0 }), ContinuousClock.now < end {
+      try? await Task.sleep(for: .milliseconds(5))
+    }
+    for host in hosts { host.loop.execute { host.closeAll() } }
+    let hard = ContinuousClock.now + .seconds(1)
+    while hosts.contains(where: { $0.connectionCount > 0 }), ContinuousClock.now < hard {
+      try? await Task.sleep(for: .milliseconds(1))
+    }
+    group.shutdown()
+  }
+
+  /// Serves until SIGTERM or SIGINT, then shuts down gracefully. `beforeDraining` runs
+  /// first: the place to end streams that would never end by themselves.
+  public func run(beforeDraining: @Sendable () async -> Void = {}) async {
+    await TerminationSignal.wait()
+    await beforeDraining()
+    await shutdown()
+  }
+}
+
+/// Collects services in braces.
+@resultBuilder
+public enum ServiceBuilder {
+  public static func buildExpression(_ service: any Service) -> [any Service] { [service] }
+  public static func buildExpression(_ services: [any Service]) -> [any Service] { services }
+  public static func buildBlock(_ parts: [any Service]...) -> [any Service] {
+    parts.flatMap { $0 }
+  }
+  public static func buildOptional(_ part: [any Service]?) -> [any Service] { part ?? [] }
+  public static func buildEither(first part: [any Service]) -> [any Service] { part }
+  public static func buildEither(second part: [any Service]) -> [any Service] { part }
+  public static func buildArray(_ parts: [[any Service]]) -> [any Service] { parts.flatMap { $0 } }
+}
+
+/// What one loop of a server shares among its connections.
+///
+/// `@unchecked Sendable`: `connections` is confined to the loop, everything else does not
+/// change.
+final class ServerHost: @unchecked Sendable {
+  let loop: EventLoop
+  let methods: MethodTable
+  let receiveLimit: Int
+  let handlerLimit: Int
+  private var connections: [ObjectIdentifier: ServerConnection] = [:]
+  private let count = Atomic<Int>(0)
+  private var draining = false
+
+  init(loop: EventLoop, methods: MethodTable, configuration: Server.Configuration) {
+    self.loop = loop
+    self.methods = methods
+    receiveLimit = configuration.maxReceiveMessageBytes
+    handlerLimit = configuration.maxHandlersPerConnection
+  }
+
+  /// Any thread.
+  var connectionCount: Int { count.load(ordering: .relaxed) }
+
+  func add(_ http2: HTTP2Connection) {
+    let connection = ServerConnection(http2, host: self)
+    connections[ObjectIdentifier(connection)] = connection
+    count.add(1, ordering: .relaxed)
+    if draining { http2.shutdownGracefully() }
+  }
+
+  func remove(_ connection: ServerConnection) {
+    guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+    count.subtract(1, ordering: .relaxed)
+  }
+
+  func drain() {
+    draining = true
+    for connection in connections.values { connection.http2.shutdownGracefully() }
+  }
+
+  func closeAll() {
+    for connection in connections.values { connection.http2.close(0) }
+  }
+}

@@ -1,0 +1,352 @@
+import Synchronization
+import VencejoHTTP2
+
+/// One call on the server: the stream's events in, a handler's task, a status out.
+///
+/// Loop-confined but for what `CallCore` guards, the mutex here, and the request's head,
+/// which does not change once the handler runs.
+final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
+  private enum Phase {
+    /// Fields and, for one request message, its bytes are coming.
+    case receiving
+    /// The handler runs.
+    case running
+    /// The status is sent, or the stream is gone.
+    case done
+  }
+
+  private struct Extra {
+    var initial = Metadata()
+    var trailing = Metadata()
+  }
+
+  private let connection: ServerConnection
+  let peer: SocketAddress
+
+  // The request's head.
+  private var entry: MethodTable.Entry?
+  private var isPost = false
+  private var hasGRPCContentType = false
+  private(set) var metadata = Metadata()
+  private(set) var userAgent: String?
+  private(set) var deadline: ContinuousClock.Instant?
+  private var unknownPath: String?
+  private var encoding: String?
+  /// The first thing found wrong with the head.
+  private var headFault: RPCError?
+
+  private var phase = Phase.receiving
+  private var headComplete = false
+  private var headersSent = false
+  private var request: [UInt8]?
+  private var timer: LoopTimer?
+  private var task: Task<Void, Never>?
+  private let extra = Mutex<Extra?>(nil)
+
+  init(connection: ServerConnection) {
+    self.connection = connection
+    peer = connection.http2.peerAddress
+    super.init(loop: connection.http2.loop, receiveLimit: connection.host.receiveLimit)
+  }
+
+  var path: String { entry?.method.path ?? unknownPath ?? "" }
+
+  // MARK: The request's head
+
+  func stream(
+    _ stream: HTTP2Stream, header name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
+  ) {
+    // Trailers of a request mean nothing to gRPC.
+    guard !headComplete, let first = name.first else { return }
+    if first == UInt8(ascii: ":") {
+      if name.equals(":path") {
+        entry = connection.host.methods.find(value)
+        if entry == nil { unknownPath = String(decoding: value.prefix(256), as: UTF8.self) }
+      } else if name.equals(":method") {
+        isPost = value.equals("POST")
+      }
+      return
+    }
+    switch name.count {
+    case 2 where name.equals("te"): return
+    case 10 where name.equals("user-agent"):
+      userAgent = String(decoding: value, as: UTF8.self)
+      return
+    case 12 where name.equals("content-type"):
+      hasGRPCContentType = Self.isGRPC(contentType: value)
+      return
+    case 12 where name.equals("grpc-timeout"):
+      guard let nanoseconds = Timeout.parse(value) else {
+        headFault = headFault ?? RPCError(.internalError, "the grpc-timeout field is malformed")
+        return
+      }
+      startDeadline(nanoseconds)
+      return
+    case 13 where name.equals("grpc-encoding"):
+      encoding = String(decoding: value.prefix(64), as: UTF8.self)
+      return
+    default: break
+    }
+    if name.starts(with: "grpc-".utf8) { return }
+    if !metadata.receive(name: name, value: value) {
+      headFault =
+        headFault ?? RPCError(.internalError, "a binary metadata field is not base64")
+    }
+  }
+
+  func stream(_ stream: HTTP2Stream, headersEndWith endStream: Bool) {
+    guard !headComplete else { return }
+    headComplete = true
+    if stream.headerListOverflowed {
+      return finish(RPCError(.resourceExhausted, "the metadata is larger than the server takes"))
+    }
+    guard isPost else { return refuse(Self.methodNotAllowed) }
+    guard hasGRPCContentType else { return refuse(Self.unsupportedMediaType) }
+    if let headFault { return finish(headFault) }
+    guard let entry else { return finish(.unimplemented(path)) }
+    if !entry.method.takesOneRequest, phase == .receiving { run(entry) }
+  }
+
+  /// RFC 9110 section 8.3: the type is compared without regard to case; what follows it is
+  /// a parameter or a subtype as `application/grpc+proto`.
+  private static func isGRPC(contentType: UnsafeRawBufferPointer) -> Bool {
+    let wanted = "application/grpc".utf8
+    guard contentType.count >= wanted.count,
+      zip(contentType, wanted).allSatisfy({ $0 | 0x20 == $1 | 0x20 })
+    else { return false }
+    guard contentType.count > wanted.count else { return true }
+    let next = contentType[wanted.count]
+    return next == UInt8(ascii: "+") || next == UInt8(ascii: ";") || next == UInt8(ascii: " ")
+  }
+
+  private func startDeadline(_ nanoseconds: Int64) {
+    guard nanoseconds < .max else { return }
+    deadline = .now + .nanoseconds(nanoseconds)
+    timer = loop.schedule(after: .nanoseconds(nanoseconds)) { [weak self] in
+      self?.finish(RPCError(.deadlineExceeded, "the deadline passed before the handler answered"))
+    }
+  }
+
+  // MARK: The request's messages
+
+  func stream(_ stream: HTTP2Stream, data: UnsafeRawBufferPointer) {
+    guard phase != .done, let entry else {
+      // Answered already: what still comes is let through and dropped.
+      return stream.consume(data.count)
+    }
+    var rest = data
+    do {
+      while let message = try deframer.next(&rest) {
+        guard entry.method.takesOneRequest else {
+          deliver(message)
+          continue
+        }
+        guard request == nil else {
+          return finish(RPCError(.unimplemented, "more than one request message"))
+        }
+        request = message
+      }
+    } catch {
+      return finish(error.status(limit: deframer.limit, encoding: encoding))
+    }
+    if entry.method.takesOneRequest {
+      stream.consume(data.count)
+    } else {
+      received(data.count)
+    }
+  }
+
+  func streamDidEnd(_ stream: HTTP2Stream) {
+    guard phase != .done, let entry else { return }
+    if deframer.isInside {
+      return finish(RPCError(.internalError, "the request ends inside a message"))
+    }
+    if entry.method.takesOneRequest {
+      guard request != nil else {
+        return finish(RPCError(.unimplemented, "no request message"))
+      }
+      run(entry)
+    } else {
+      endMessages(nil, dropping: false)
+    }
+  }
+
+  func streamDidDrain(_ stream: HTTP2Stream) { drained() }
+
+  func stream(_ stream: HTTP2Stream, closedWith code: UInt32) {
+    self.stream = nil
+    end()
+  }
+
+  // MARK: The handler
+
+  private func run(_ entry: MethodTable.Entry) {
+    guard connection.beginHandler() else {
+      return finish(
+        RPCError(.resourceExhausted, "too many handlers of this connection are still running"))
+    }
+    phase = .running
+    let bytes = request ?? []
+    request = nil
+    if entry.execution == .loop {
+      let task = Task.immediate(executorPreference: loop) {
+        let outcome = await self.outcome(of: entry.method, bytes)
+        self.handlerEnded(outcome)
+      }
+      if phase == .running { self.task = task }
+    } else {
+      task = Task {
+        let outcome = await self.outcome(of: entry.method, bytes)
+        loop.execute { self.handlerEnded(outcome) }
+      }
+    }
+  }
+
+  /// A sealed frame to send, nothing, or the error to answer with.
+  private func outcome(of method: ServerMethod, _ bytes: [UInt8]) async -> Result<
+    [UInt8]?, RPCError
+  > {
+    let context = ServerContext(call: self)
+    do {
+      switch method.body {
+      case .unary(let body): return .success(try await body(bytes, context))
+      case .clientStreaming(let body): return .success(try await body(context))
+      case .serverStreaming(let body): try await body(bytes, context)
+      case .bidirectional(let body): try await body(context)
+      }
+      return .success(nil)
+    } catch {
+      return .failure(RPCError(handlerError: error))
+    }
+  }
+
+  private func handlerEnded(_ outcome: Result<[UInt8]?, RPCError>) {
+    connection.endHandler()
+    task = nil
+    guard phase != .done else { return }
+    switch outcome {
+    case .success(let frame):
+      if let frame {
+        guard let stream = streamForMessages() else { return end() }
+        stream.send(data: frame)
+      } else {
+        flush()
+      }
+      finish(nil)
+    case .failure(let error):
+      flush()
+      finish(error)
+    }
+  }
+
+  // MARK: The response
+
+  /// Loop. Response headers go before the first message.
+  override func streamForMessages() -> HTTP2Stream? {
+    guard let stream else { return nil }
+    if !headersSent {
+      headersSent = true
+      let initial = extra.withLock { $0?.initial } ?? Metadata()
+      stream.send(
+        headers: initial.isEmpty
+          ? ServerHeaders.response
+          : HeaderList(base: ServerHeaders.response, adding: initial.fields))
+    }
+    return stream
+  }
+
+  func setInitialMetadata(_ metadata: Metadata) {
+    extra.withLock { extra in
+      var value = extra ?? Extra()
+      value.initial = metadata
+      extra = value
+    }
+  }
+
+  func setTrailingMetadata(_ metadata: Metadata) {
+    extra.withLock { extra in
+      var value = extra ?? Extra()
+      value.trailing = metadata
+      extra = value
+    }
+  }
+
+  func sendInitialMetadataSoon() {
+    if loop.isCurrent {
+      if phase != .done { _ = streamForMessages() }
+    } else {
+      loop.execute { if self.phase != .done { _ = self.streamForMessages() } }
+    }
+  }
+
+  /// Sends the status, nil for OK, and ends the call for the handler too.
+  private func finish(_ error: RPCError?) {
+    guard phase != .done else { return }
+    if let stream {
+      var error = error
+      let trailing = extra.withLock { $0?.trailing } ?? Metadata()
+      // A handler's mistake is answered, not hidden: the fields would be dropped or, worse,
+      // spoil the block.
+      if error == nil, let problem = trailing.problem {
+        error = RPCError(.internalError, problem)
+      }
+      if let problem = extra.withLock({ $0?.initial.problem }) {
+        error = RPCError(.internalError, problem)
+        setInitialMetadata([:])
+      }
+      switch error {
+      case nil where trailing.isEmpty:
+        _ = streamForMessages()
+        stream.send(trailers: ServerHeaders.statusOK)
+      case nil:
+        _ = streamForMessages()
+        stream.send(trailers: HeaderList(base: ServerHeaders.statusOK, adding: trailing.fields))
+      case let error?:
+        let base = headersSent ? nil : ServerHeaders.response
+        stream.send(trailers: HeaderList(base: base, adding: error.statusFields))
+        headersSent = true
+      }
+    }
+    end()
+  }
+
+  /// An HTTP status, for what is no gRPC request at all.
+  private func refuse(_ headers: HeaderList) {
+    stream?.send(trailers: headers)
+    end()
+  }
+
+  private func end() {
+    guard phase != .done else { return }
+    phase = .done
+    timer?.cancel()
+    timer = nil
+    if let task {
+      task.cancel()
+      self.task = nil
+    }
+    // Nobody reads or writes messages beside a unary handler's arguments and result.
+    guard let entry, !entry.method.isUnary else { return }
+    let over = RPCError(.cancelled, "the call is over")
+    endMessages(over, dropping: true)
+    closeSending(over)
+  }
+
+  private static let methodNotAllowed = HeaderList([(":status", "405"), ("allow", "POST")])
+  private static let unsupportedMediaType = HeaderList([(":status", "415")])
+}
+
+enum ServerHeaders {
+  static let response = HeaderList([
+    (":status", "200"), ("content-type", "application/grpc"),
+  ])
+  static let statusOK = HeaderList([("grpc-status", "0")])
+}
+
+extension UnsafeRawBufferPointer {
+  /// Byte for byte.
+  func equals(_ text: StaticString) -> Bool {
+    guard count == text.utf8CodeUnitCount else { return false }
+    return elementsEqual(UnsafeBufferPointer(start: text.utf8Start, count: count))
+  }
+}

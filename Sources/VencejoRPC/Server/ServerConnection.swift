@@ -1,0 +1,39 @@
+import VencejoHTTP2
+
+/// A connection as the server sees it: makes calls of its streams and bounds how many
+/// handlers run for it.
+///
+/// `@unchecked Sendable`: confined to the connection's loop.
+final class ServerConnection: ConnectionHandler, @unchecked Sendable {
+  let http2: HTTP2Connection
+  let host: ServerHost
+  /// Handlers that a peer cancelled may still be winding up: they count until they end, or
+  /// a peer that opens and resets streams would start any number (CVE-2023-44487).
+  private var runningHandlers = 0
+
+  init(_ http2: HTTP2Connection, host: ServerHost) {
+    self.http2 = http2
+    self.host = host
+    http2.handler = self
+    // A cycle until the connection closes.
+    http2.acceptStream = { [self] stream in
+      let call = ServerCall(connection: self)
+      call.stream = stream
+      return call
+    }
+  }
+
+  func beginHandler() -> Bool {
+    guard runningHandlers < host.handlerLimit else { return false }
+    runningHandlers += 1
+    return true
+  }
+
+  func endHandler() { runningHandlers -= 1 }
+
+  func connectionDidClose(_ connection: HTTP2Connection, error: HTTP2Error?) {
+    connection.acceptStream = nil
+    connection.handler = nil
+    host.remove(self)
+  }
+}

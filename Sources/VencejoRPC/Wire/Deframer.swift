@@ -1,0 +1,107 @@
+/// Cuts the bytes of DATA frames into gRPC's length-prefixed messages (gRPC over HTTP2,
+/// "Requests", Length-Prefixed-Message).
+///
+/// Pure: bytes in, messages out. Nothing is reserved on the strength of a claimed length
+/// beyond what a peer has to send anyway to be believed.
+struct Deframer {
+  /// Why the bytes are no messages.
+  enum Failure: Error, Equatable {
+    /// The flag says compressed.
+    case compressed
+    /// The flag is neither 0 nor 1.
+    case badFlag(UInt8)
+    /// Longer than the limit, in bytes.
+    case tooLong(UInt32)
+  }
+
+  static let prefixLength = 5
+  private static let firstReservation = 64 * 1024
+
+  let limit: Int
+  private var prefix: (UInt8, UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0, 0)
+  private var prefixFilled = 0
+  private var body: [UInt8] = []
+  private var bodyLength = 0
+
+  init(limit: Int) { self.limit = limit }
+
+  /// Whether a message has begun and not ended.
+  var isInside: Bool { prefixFilled > 0 }
+
+  /// Bytes of the message that has begun.
+  var bufferedBytes: Int { prefixFilled + body.count }
+
+  /// Consumes bytes up to the end of the next message and returns it, or nil when more
+  /// bytes are needed. `bytes` is moved past what was consumed.
+  mutating func next(_ bytes: inout UnsafeRawBufferPointer) throws(Failure) -> [UInt8]? {
+    while prefixFilled < Self.prefixLength {
+      guard let byte = bytes.first else { return nil }
+      bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
+      switch prefixFilled {
+      case 0: prefix.0 = byte
+      case 1: prefix.1 = byte
+      case 2: prefix.2 = byte
+      case 3: prefix.3 = byte
+      default: prefix.4 = byte
+      }
+      prefixFilled += 1
+      if prefixFilled == Self.prefixLength { try checkPrefix() }
+    }
+    let wanted = bodyLength - body.count
+    if body.isEmpty, bytes.count >= wanted {
+      let message = [UInt8](UnsafeRawBufferPointer(rebasing: bytes.prefix(wanted)))
+      bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(wanted))
+      prefixFilled = 0
+      return message
+    }
+    let taken = min(wanted, bytes.count)
+    if body.isEmpty { body.reserveCapacity(min(bodyLength, Self.firstReservation)) }
+    body.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(taken)))
+    bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(taken))
+    guard body.count == bodyLength else { return nil }
+    let message = body
+    body = []
+    prefixFilled = 0
+    return message
+  }
+
+  private mutating func checkPrefix() throws(Failure) {
+    if prefix.0 == 1 { throw .compressed }
+    if prefix.0 != 0 { throw .badFlag(prefix.0) }
+    let length =
+      UInt32(prefix.1) << 24 | UInt32(prefix.2) << 16 | UInt32(prefix.3) << 8 | UInt32(prefix.4)
+    if length > UInt32(clamping: limit) { throw .tooLong(length) }
+    bodyLength = Int(length)
+  }
+}
+
+extension Deframer.Failure {
+  /// The status that the specification names for it. `encoding` is the peer's
+  /// `grpc-encoding`.
+  func status(limit: Int, encoding: String?) -> RPCError {
+    switch self {
+    case .compressed:
+      if let encoding, encoding != "identity" {
+        return RPCError(.unimplemented, "the message encoding '\(encoding)' is not supported")
+      }
+      return RPCError(.internalError, "a compressed message without a message encoding")
+    case .badFlag(let flag):
+      return RPCError(.internalError, "a message with the unknown flag \(flag)")
+    case .tooLong(let length):
+      return RPCError(
+        .resourceExhausted, "a message of \(length) bytes where \(limit) are allowed")
+    }
+  }
+}
+
+extension [UInt8] {
+  /// Fills the five bytes reserved in front of a message: uncompressed, and its length.
+  mutating func sealFrame() {
+    let length = UInt32(truncatingIfNeeded: count - Deframer.prefixLength)
+    self[0] = 0
+    self[1] = UInt8(truncatingIfNeeded: length >> 24)
+    self[2] = UInt8(truncatingIfNeeded: length >> 16)
+    self[3] = UInt8(truncatingIfNeeded: length >> 8)
+    self[4] = UInt8(truncatingIfNeeded: length)
+  }
+}
