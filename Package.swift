@@ -73,6 +73,14 @@ let package = Package(
       name: "protoc-gen-vencejo", dependencies: ["VencejoGenerator", "VencejoProtobuf"],
       swiftSettings: settings),
 
+    // The Swift side of Tests/Interop.
+    .target(
+      name: "InteropEcho", dependencies: ["VencejoRPC", "VencejoProtobuf"],
+      path: "Tests/Interop/Swift/InteropEcho", swiftSettings: settings),
+    .executableTarget(
+      name: "vencejo-echo", dependencies: ["InteropEcho", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf"],
+      path: "Tests/Interop/Swift/vencejo-echo", swiftSettings: settings),
+
     // Tests mirror the rooms.
     .target(
       name: "ProtobufOracle", dependencies: ["VencejoProtobuf"], path: "Tests/Oracle",
@@ -81,7 +89,7 @@ let package = Package(
     tests("VencejoJSONTests", ["VencejoJSON", "VencejoProtobuf", "ProtobufOracle"]),
     tests("VencejoGeneratorTests", ["VencejoGenerator", "VencejoProtobuf"]),
     tests("VencejoHTTP2Tests", ["VencejoHTTP2", "CLinux", "CNGHTTP2"]),
-    tests("VencejoRPCTests", ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf"]),
+    tests("VencejoRPCTests", ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "InteropEcho"]),
     tests("VencejoSQLiteTests", ["VencejoSQLite"]),
     tests("VencejoCryptoTests", ["VencejoCrypto"]),
     tests("VencejoStoreTests", ["VencejoStore", "VencejoSQLite", "VencejoCrypto"]),
