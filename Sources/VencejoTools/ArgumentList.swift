@@ -1,0 +1,95 @@
+/// Arguments as a command sees them: options by name, the rest in order.
+///
+/// `--name value`, `--name=value` and `-n value`; `--` ends the options.
+public struct ArgumentList: Sendable {
+  /// An option that a command takes.
+  public struct Option: Sendable {
+    public let long: String
+    public let short: Character?
+    public let takesValue: Bool
+
+    /// `value`: whether a value follows.
+    public init(_ long: String, short: Character? = nil, value: Bool = false) {
+      self.long = long
+      self.short = short
+      takesValue = value
+    }
+  }
+
+  /// Words that make no sense, in words for the user.
+  public struct Fault: Error, Sendable, CustomStringConvertible {
+    public let description: String
+
+    public init(_ description: String) { self.description = description }
+  }
+
+  /// Everything that is no option.
+  public private(set) var words: [String] = []
+  private var values: [String: [String]] = [:]
+
+  /// Throws a `Fault` for an unknown option or a missing value.
+  public init(_ arguments: some Sequence<String>, options: [Option]) throws(Fault) {
+    var pending: Option?
+    var onlyWords = false
+    for argument in arguments {
+      if let option = pending {
+        values[option.long, default: []].append(argument)
+        pending = nil
+      } else if onlyWords || !argument.hasPrefix("-") || argument == "-" {
+        words.append(argument)
+      } else if argument == "--" {
+        onlyWords = true
+      } else {
+        pending = try take(argument, options)
+      }
+    }
+    if let pending { throw Fault("option --\(pending.long) needs a value") }
+  }
+
+  private mutating func take(_ argument: String, _ options: [Option]) throws(Fault) -> Option? {
+    let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let name = parts[0]
+    let found = options.first { option in
+      name == "--" + option.long || option.short.map { name == "-\($0)" } == true
+    }
+    guard let option = found else {
+      throw Fault("unknown option \(name)" + Self.suggestion(for: String(name), among: options))
+    }
+    if parts.count == 2 {
+      guard option.takesValue else { throw Fault("option --\(option.long) takes no value") }
+      values[option.long, default: []].append(String(parts[1]))
+      return nil
+    }
+    if option.takesValue { return option }
+    values[option.long, default: []].append("")
+    return nil
+  }
+
+  private static func suggestion(for name: String, among options: [Option]) -> String {
+    let close = options.map { "--" + $0.long }.min {
+      editDistance(name, $0) < editDistance(name, $1)
+    }
+    guard let close, editDistance(name, close) <= 3 else { return "" }
+    return " (did you mean \(close)?)"
+  }
+
+  public func has(_ name: String) -> Bool { values[name] != nil }
+  public subscript(_ name: String) -> String? { values[name]?.last }
+  public func all(_ name: String) -> [String] { values[name] ?? [] }
+}
+
+/// Levenshtein's distance: insertions, deletions and substitutions.
+public func editDistance(_ left: String, _ right: String) -> Int {
+  let right = Array(right)
+  var row = Array(0...right.count)
+  for (i, a) in left.enumerated() {
+    var diagonal = row[0]
+    row[0] = i + 1
+    for (j, b) in right.enumerated() {
+      let substitution = diagonal + (a == b ? 0 : 1)
+      diagonal = row[j + 1]
+      row[j + 1] = min(substitution, row[j] + 1, row[j + 1] + 1)
+    }
+  }
+  return row[right.count]
+}
