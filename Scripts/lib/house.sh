@@ -49,15 +49,17 @@ need_packages() {
   say "Installing ${missing[*]} …"
   # The package lists are fetched only when what we have of them does not do:
   # none yet, or so old that a file has gone.
-  apt_install "${missing[@]}" ||
+  apt_install "${missing[@]}" 2>/dev/null ||
     { as_root_apt update && apt_install "${missing[@]}"; } ||
     die "apt-get could not install ${missing[*]}; its words are above"
 }
 
+# Quiet unless it fails. Standard input may hold the console's commands: apt
+# must not eat them.
 as_root_apt() {
-  # Standard input may hold the console's commands: apt must not eat them.
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" \
-    </dev/null >&2
+  local said
+  said=$("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" \
+    </dev/null 2>&1) || { say "$said"; return 1; }
 }
 
 apt_install() { as_root_apt install -y --no-install-recommends "$@"; }
