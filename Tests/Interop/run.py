@@ -11,6 +11,7 @@ import faulthandler
 import os
 import shutil
 import sys
+import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -43,6 +44,13 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=400, help="seconds until it gives up")
     options = parser.parse_args()
 
+    # What programs remember of their user goes to a folder that ends with the
+    # run, and nothing of the user's own is read.
+    home = tempfile.mkdtemp(prefix="vencejo-home-")
+    for name in [name for name in os.environ if name.startswith("XDG_")]:
+        del os.environ[name]
+    os.environ["HOME"] = home
+
     # A test that hangs must say where.
     faulthandler.dump_traceback_later(options.limit, exit=True)
     sys.path.insert(0, str(HERE))
@@ -51,6 +59,10 @@ def main() -> int:
         loader.testNamePatterns = [f"*{pattern}*" for pattern in options.patterns]
     suite = loader.discover(options.folder, pattern="test_*.py")
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(suite)
+
+    shutil.rmtree(home, ignore_errors=True)
+    if "stubs" in sys.modules:
+        shutil.rmtree(sys.modules["stubs"].folder, ignore_errors=True)
 
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
     skipped = len(result.skipped)
@@ -66,7 +78,5 @@ def main() -> int:
 if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
-    if "stubs" in sys.modules:
-        shutil.rmtree(sys.modules["stubs"].folder, ignore_errors=True)
     # grpcio's threads may linger; nothing is left to wait for.
     os._exit(code)
