@@ -49,7 +49,7 @@ public struct ConnectionConfiguration: Sendable {
   /// Resets a peer may provoke us into (CVE-2025-8671).
   public var sentResetBurst = 100
   public var sentResetRate = 10
-  /// PINGs, SETTINGS, PRIORITYs and empty DATA frames a peer may send while no
+  /// PINGs, SETTINGS and empty DATA frames a peer may send while no
   /// HEADERS or DATA of ours flow.
   public var idleFrameBurst = 100
   public var idleFrameRate = 1

@@ -14,7 +14,6 @@ extension HTTP2Connection {
     isShuttingDown = true
     if isServer {
       _ = nghttp2_submit_shutdown_notice(session)
-      ping { [weak self] _ in self?.sendFinalGoAway() }
       // A peer that never answers must not hold the door.
       shutdownTimer = loop.schedule(after: .seconds(1)) { [weak self] in
         self?.sendFinalGoAway()
@@ -25,7 +24,7 @@ extension HTTP2Connection {
     markDirty()
   }
 
-  private func sendFinalGoAway() {
+  func sendFinalGoAway() {
     guard let session, !isClosed, !isTerminating, !hasSentFinalGoAway else { return }
     hasSentFinalGoAway = true
     shutdownTimer?.cancel()

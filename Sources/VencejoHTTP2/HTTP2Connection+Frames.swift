@@ -86,8 +86,6 @@ extension HTTP2Connection {
       } else {
         countIdleFrame("PINGs")
       }
-    case NGHTTP2_PRIORITY:
-      countIdleFrame("PRIORITYs")
     case NGHTTP2_GOAWAY:
       let goAway = frame.pointee.goaway
       if !isServer { isShuttingDown = true }
@@ -99,6 +97,20 @@ extension HTTP2Connection {
         self, didReceiveGoAway: goAway.last_stream_id, code: goAway.error_code)
     default:
       break
+    }
+  }
+
+  /// A GOAWAY of ours is out: the notice of a graceful end, or nghttp2's own answer to
+  /// what the peer did.
+  func goAwaySent(_ frame: nghttp2_goaway) {
+    if isGoingAway && !hasSentFinalGoAway {
+      // Only now: a PING queued beside the notice would overtake it.
+      ping { [weak self] _ in self?.sendFinalGoAway() }
+    } else if frame.error_code != HTTP2Code.noError && closeReason == nil {
+      isShuttingDown = true
+      closeReason = HTTP2Error(
+        .protocolViolation, "the peer broke HTTP/2's rules (code \(frame.error_code))",
+        code: frame.error_code)
     }
   }
 

@@ -111,12 +111,15 @@ extension HTTP2Connection {
         watchKeepalive(interval &- silent)
         return
       }
-      ping { _ in }
-      let asked = now
+      ping { [weak self] result in
+        guard case .success = result, let self else { return }
+        keepaliveTimer?.cancel()
+        watchKeepalive(interval)
+      }
       keepaliveTimer = loop.schedule(afterNanoseconds: limits.keepaliveTimeout) { [weak self] in
         guard let self, !isClosed else { return }
         // Any byte is a sign of life.
-        if lastRead > asked {
+        if lastRead > now {
           watchKeepalive(interval)
         } else {
           tearDown(HTTP2Error(.keepaliveTimedOut, "the peer did not answer a PING"))

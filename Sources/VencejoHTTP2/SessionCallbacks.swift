@@ -147,6 +147,8 @@ private let onFrameSent: nghttp2_on_frame_send_callback = { session, frame, user
       }
     } else if type == NGHTTP2_RST_STREAM {
       connection.countSentReset(frame.pointee.rst_stream.error_code)
+    } else if type == NGHTTP2_GOAWAY {
+      connection.goAwaySent(frame.pointee.goaway)
     }
   }
   return 0
