@@ -80,6 +80,10 @@ let package = Package(
     .executableTarget(
       name: "vencejo-echo", dependencies: ["InteropEcho", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf"],
       path: "Tests/Interop/Swift/vencejo-echo", swiftSettings: settings),
+    .executableTarget(
+      name: "readme-example",
+      dependencies: ["InteropEcho", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf"],
+      path: "Tests/Interop/Swift/readme-example", swiftSettings: settings),
 
     // Tests mirror the rooms.
     .target(

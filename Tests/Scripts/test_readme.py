@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 import unittest
+from pathlib import Path
 
 import harness
 import stubs
@@ -67,6 +68,32 @@ class Readme(unittest.TestCase):
             capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": stubs.folder})
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertRegex(ended.stdout, r"chats/\S+ 0 hola, ben\n")
+
+    def test_swift(self):
+        source = stubs.TOP / "Tests/Interop/Swift/readme-example/main.swift"
+        self.assertEqual(blocks("swift"), [source.read_text()])
+        example = Path(os.environ.get("VENCEJO_ECHO", "")).parent / "readme-example"
+        if not example.exists():
+            self.skipTest("not built: swift build --product readme-example")
+        ended = subprocess.run([example], capture_output=True, text=True, timeout=60)
+        self.assertEqual((ended.returncode, ended.stdout), (0, "hola!\n"), ended.stderr)
+
+    def test_generating(self):
+        plugin = stubs.TOP / ".build/debug/protoc-gen-vencejo"
+        if not plugin.exists() or shutil.which("protoc") is None:
+            self.skipTest("no plugin or no protoc")
+        command = re.search(r"^    (protoc .*?[^\\])$", README, re.S | re.M)[1]
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "Sources/MyAPI").mkdir(parents=True)
+            (Path(folder) / "greetings.proto").write_text(
+                'syntax = "proto3"; package a.b; message Hello { string text = 1; }')
+            ended = subprocess.run(
+                ["bash", "-c", command.replace(".build", f"{stubs.TOP}/.build")], cwd=folder,
+                capture_output=True, text=True, timeout=60)
+            self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+            made = "".join(path.read_text() for path in Path(folder).rglob("*.swift"))
+            self.assertIn("struct Hello", made)
+            self.assertIn("Greetings", made)
 
     def test_links_lead_somewhere(self):
         for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", README):
