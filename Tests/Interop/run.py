@@ -17,6 +17,8 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+# A test run leaves no files behind in the source folders.
+sys.dont_write_bytecode = True
 
 
 class Result(unittest.TextTestResult):

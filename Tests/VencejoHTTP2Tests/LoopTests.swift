@@ -29,6 +29,7 @@ private final class Shared: Sendable {
                 if !loop.isCurrent { shared.strays.add(1, ordering: .relaxed) }
               }
             } else {
+              // Waking up is what is tested here.
               try? await Task.sleep(for: .milliseconds(1))
               if !loop.isCurrent { shared.strays.add(1, ordering: .relaxed) }
               _ = await elsewhere.touch()
@@ -97,6 +98,7 @@ private final class Shared: Sendable {
   @Test func aTaskOutlivesItsLoop() async throws {
     let loop = try EventLoop(name: "ended")
     let task = Task(executorPreference: loop) {
+      // Wakes up after its loop has ended: that is what is tested here.
       try? await Task.sleep(for: .milliseconds(30))
       return 7
     }

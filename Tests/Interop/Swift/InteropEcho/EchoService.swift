@@ -89,6 +89,7 @@ public struct Echo: Interop.EchoService {
     to request: Interop.EchoRequest, index: Int32, _ context: ServerContext
   ) async throws -> Interop.EchoResponse {
     if request.delayMilliseconds > 0 {
+      // As the caller asked.
       try await Task.sleep(for: .milliseconds(request.delayMilliseconds))
     }
     let size = Int(min(max(request.responseBytes, 0), 64 << 20))
