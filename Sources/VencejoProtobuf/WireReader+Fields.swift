@@ -97,7 +97,7 @@ extension WireReader {
       if error == nil { list.append(value) }
       return
     }
-    let outer = enter()
+    let outer = enterRun()
     if C.fixedWidth == 0 {
       // Only once: reserving exactly for each of many short runs would copy the list each time.
       if list.isEmpty { list.reserveCapacity(varintsLeft()) }
@@ -109,7 +109,7 @@ extension WireReader {
     } else {
       fixed(width: C.fixedWidth, into: &list)
     }
-    leave(outer)
+    leaveRun(outer)
   }
 
   /// How many varints end within the current message.

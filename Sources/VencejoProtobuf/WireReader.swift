@@ -124,6 +124,20 @@ public struct WireReader: ~Copyable {
     }
   }
 
+  /// Like ``enter()``, for a packed run of values, which is no message and does not count as
+  /// one for the depth.
+  public mutating func enterRun() -> UnsafeRawPointer {
+    let length = self.length()
+    let outer = end
+    end = position + length
+    return outer
+  }
+
+  /// Returns to the message around the run.
+  public mutating func leaveRun(_ outer: UnsafeRawPointer) {
+    if error == nil { end = outer }
+  }
+
   /// A length that is known to fit into the current message; 0 after failing.
   mutating func length() -> Int {
     let length = varint()

@@ -1,0 +1,87 @@
+public import VencejoProtobuf
+
+/// Messages as JSON (protobuf.dev, "ProtoJSON Format"), by descriptor.
+public enum JSONFormat {
+  /// The JSON of an encoded message.
+  public static func encode(
+    wire bytes: [UInt8], as type: MessageDescriptor, _ options: JSONOptions = .init()
+  ) throws(JSONError) -> String {
+    let message: DynamicMessage
+    do {
+      message = try DynamicMessage(type, serializedBytes: bytes)
+    } catch {
+      throw JSONError(message: "\(error)", path: "$")
+    }
+    return try encode(message, options)
+  }
+
+  /// The JSON of a message. Throws for what JSON cannot express: a `Timestamp` outside of the
+  /// years 1 to 9999, an `Any` of an unknown type.
+  public static func encode(
+    _ message: DynamicMessage, _ options: JSONOptions = .init()
+  ) throws(JSONError) -> String {
+    var printer = JSONPrinter(options: options)
+    do throws(JSONFault) {
+      try printer.print(message)
+    } catch {
+      throw error.error()
+    }
+    return printer.text
+  }
+
+  /// The message a JSON text describes, encoded.
+  public static func decode(
+    _ json: String, as type: MessageDescriptor, _ options: JSONOptions = .init()
+  ) throws(JSONError) -> [UInt8] {
+    try message(json, as: type, options).serializedBytes()
+  }
+
+  /// The message a JSON text describes.
+  public static func message(
+    _ json: String, as type: MessageDescriptor, _ options: JSONOptions = .init()
+  ) throws(JSONError) -> DynamicMessage {
+    do throws(JSONFault) {
+      let node = try JSONParser.parse(json)
+      return try JSONReader(options: options).message(node, type)
+    } catch {
+      let (line, column) = place(of: error.offset, in: json)
+      throw error.error(line: line, column: column)
+    }
+  }
+
+  /// The line and the character in it, both from 1.
+  private static func place(of offset: Int, in text: String) -> (line: Int, column: Int) {
+    let before = text.utf8.prefix(offset)
+    let line = before.count { $0 == 0x0A } + 1
+    let start = before.lastIndex(of: 0x0A).map { before.index(after: $0) } ?? before.startIndex
+    return (line, String(decoding: before[start...], as: UTF8.self).count + 1)
+  }
+}
+
+extension Message {
+  /// The message as JSON.
+  public func jsonString(_ options: JSONOptions = .init()) throws(JSONError) -> String {
+    try JSONFormat.encode(wire: serializedBytes(), as: Self.messageDescriptor(), options)
+  }
+
+  /// The message a JSON text describes.
+  public init(jsonString: String, _ options: JSONOptions = .init()) throws(JSONError) {
+    let bytes = try JSONFormat.decode(jsonString, as: Self.messageDescriptor(), options)
+    do {
+      self = try Self(serializedBytes: bytes)
+    } catch {
+      throw JSONError(message: "\(error)", path: "$")
+    }
+  }
+
+  /// The message's descriptor, from the file embedded in its code.
+  public static func messageDescriptor() throws(JSONError) -> MessageDescriptor {
+    do throws(DescriptorError) {
+      let pool = try DescriptorPool.generated(for: Self.self)
+      if let descriptor = pool.message(messageName) { return descriptor }
+    } catch {
+      throw JSONError(message: "\(error)", path: "$")
+    }
+    throw JSONError(message: "\(messageName) is not in its file", path: "$")
+  }
+}
