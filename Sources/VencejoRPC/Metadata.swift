@@ -165,3 +165,8 @@ extension Metadata {
     return part
   }
 }
+
+extension Metadata {
+  /// The bytes that a base64 text stands for, as in `-bin` fields; nil when it is none.
+  public static func bytes(fromBase64 text: String) -> [UInt8]? { Base64.decode(text.utf8) }
+}
