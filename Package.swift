@@ -55,7 +55,10 @@ let package = Package(
     room("VencejoClient", ["VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoSQLite"]),
     room(
       "VencejoServer",
-      ["VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoStore", "VencejoCrypto"]),
+      [
+        "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoStore",
+        "VencejoCrypto",
+      ]),
     room("VencejoTools", ["VencejoRPC", "VencejoProtobuf", "VencejoJSON"]),
     room(
       "VencejoConsole",
@@ -99,7 +102,10 @@ let package = Package(
     tests("VencejoStoreTests", ["VencejoStore", "VencejoSQLite", "VencejoCrypto"]),
     tests(
       "VencejoServerTests",
-      ["VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoStore"]),
+      [
+        "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf",
+        "VencejoStore", "VencejoCrypto",
+      ]),
     tests(
       "VencejoClientTests",
       ["VencejoClient", "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoProtobuf"]),
