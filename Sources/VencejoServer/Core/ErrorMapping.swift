@@ -42,6 +42,7 @@ extension RPCError {
         fields.append(violation)
       case .quota(let subject, let description):
         quotas.append(.init(subject: subject, description: Self.cut(description)))
+      // A detail's name and no trap.
       case .precondition(let type, let subject, let description):
         preconditions.append(
           .init(type: type, subject: Self.cut(subject), description: Self.cut(description)))
