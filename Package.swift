@@ -109,7 +109,11 @@ let package = Package(
     tests(
       "VencejoClientTests",
       ["VencejoClient", "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoProtobuf"]),
-    tests("VencejoToolsTests", ["VencejoTools", "VencejoRPC", "VencejoJSON", "VencejoProtobuf"]),
+    tests(
+      "VencejoToolsTests",
+      [
+        "VencejoTools", "VencejoRPC", "VencejoHTTP2", "VencejoJSON", "VencejoProtobuf", "InteropEcho",
+      ]),
     tests("VencejoConsoleTests", ["VencejoConsole", "VencejoClient", "CTerminal"]),
   ]
 )
