@@ -55,10 +55,7 @@ let package = Package(
     room("VencejoClient", ["VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoSQLite"]),
     room(
       "VencejoServer",
-      [
-        "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoStore",
-        "VencejoCrypto",
-      ]),
+      ["VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoStore", "VencejoCrypto"]),
     room("VencejoTools", ["VencejoRPC", "VencejoProtobuf", "VencejoJSON"]),
     room(
       "VencejoConsole",
@@ -102,18 +99,11 @@ let package = Package(
     tests("VencejoStoreTests", ["VencejoStore", "VencejoSQLite", "VencejoCrypto"]),
     tests(
       "VencejoServerTests",
-      [
-        "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf",
-        "VencejoStore", "VencejoCrypto",
-      ]),
+      ["VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoStore"]),
     tests(
       "VencejoClientTests",
       ["VencejoClient", "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoProtobuf"]),
-    tests(
-      "VencejoToolsTests",
-      [
-        "VencejoTools", "VencejoRPC", "VencejoHTTP2", "VencejoJSON", "VencejoProtobuf", "InteropEcho",
-      ]),
+    tests("VencejoToolsTests", ["VencejoTools", "VencejoRPC", "VencejoJSON", "VencejoProtobuf"]),
     tests("VencejoConsoleTests", ["VencejoConsole", "VencejoClient", "CTerminal"]),
   ]
 )

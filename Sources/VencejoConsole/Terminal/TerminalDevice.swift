@@ -168,3 +168,12 @@ final class TerminalDevice: Sendable {
     }
   }
 }
+
+extension TerminalDevice {
+  /// Ctrl-Z: back to the shell until it continues us.
+  func suspend(brackets: Bool) {
+    leaveRaw()
+    raise(SIGSTOP)
+    _ = enterRaw(brackets: brackets)
+  }
+}

@@ -51,10 +51,10 @@ struct ConversationView: Sendable {
 
   /// A live message of a chat that is not open.
   static func notice(_ message: Message, chat: String, time: TimeText, width: Int) -> StyledText {
-    var line = StyledText("\(time.clock(message.time)) ", .faint)
     let sender = VisibleText.clean(message.sender)
     let chat = VisibleText.clean(chat)
-    line.append(sender == chat ? sender : "\(chat) · \(sender)", .other)
+    var line = StyledText(sender == chat ? sender : "\(chat) · \(sender)", .other)
+    line.append(" \(time.clock(message.time))", .faint)
     let room = max(8, width - line.width - 2)
     line.append(": " + Wrapping.truncated(VisibleText.clean(message.text), to: room))
     return line

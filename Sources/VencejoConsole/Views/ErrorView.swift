@@ -1,3 +1,5 @@
+import VencejoTools
+
 /// An error as it is shown: what went wrong, why, where in the line, and what to do next.
 struct ErrorReport: Sendable, Hashable {
   var message: String
@@ -60,14 +62,4 @@ struct ErrorReport: Sendable, Hashable {
       StyledText(Wrapping.spaces(2 + before) + String(repeating: "^", count: place), .error),
     ]
   }
-}
-
-/// What the program's exit status says.
-enum ExitCode {
-  static let ok: Int32 = 0
-  static let usage: Int32 = 1
-  /// A gRPC status is this plus its code.
-  static let status: Int32 = 64
-  static let timeout: Int32 = 124
-  static let interrupted: Int32 = 130
 }

@@ -1,0 +1,81 @@
+import Glibc
+import Synchronization
+import VencejoClient
+import VencejoTools
+
+/// The prompt: reads lines, runs them, shows what happens meanwhile.
+enum Interactive {
+  static func run(
+    _ options: ConsoleOptions, client: VencejoClient, profile: Profile
+  ) async -> Int32 {
+    let device = TerminalDevice()
+    let dialect = Console.dialect
+    guard device.enterRaw(brackets: dialect == .ansi) else {
+      Output.standard.complain("error: this terminal cannot be put into raw mode")
+      return ExitCode.failure
+    }
+    defer { device.leaveRaw() }
+    let screen = TerminalScreen(
+      device: device, dialect: dialect, colour: Console.usesColour(options),
+      history: History(profile.history))
+    let runner = CommandRunner(
+      client: client, display: screen, mode: .interactive, json: options.json, profile: profile)
+    await loop(screen, runner, profile, options)
+    await runner.shutDown()
+    await screen.finish()
+    return ExitCode.ok
+  }
+
+  /// What the closures of the surface look at; set between two lines.
+  private final class Shared: Sendable {
+    let completer = Mutex(Completer())
+  }
+
+  private static func loop(
+    _ screen: TerminalScreen, _ runner: CommandRunner, _ profile: Profile,
+    _ options: ConsoleOptions
+  ) async {
+    let shared = Shared()
+    await screen.setCompleter { line in shared.completer.withLock { $0.complete(line) } }
+    // A message comes back as a message of the conversation; the line itself goes.
+    await screen.setKeepsLine { line in
+      let isMessage = shared.completer.withLock { $0.chatIsOpen } && !line.hasPrefix("/")
+      return !isMessage && !VisibleText.isBlank(line)
+    }
+    let pump = Task { await screen.pump() }
+    defer { pump.cancel() }
+
+    await screen.show([
+      StyledText("Vencejo", .strong) + StyledText(" at \(options.server) — ", .faint)
+        + StyledText("help", .hint) + StyledText(" shows the commands, ", .faint)
+        + StyledText("quit", .hint) + StyledText(" or Ctrl-D leaves", .faint)
+    ])
+    await runner.restore()
+    while await !runner.isFinished {
+      let current = await runner.completer
+      shared.completer.withLock { $0 = current }
+      switch await screen.readLine(await runner.prompt()) {
+      case .end: return
+      case .interrupt: continue
+      case .line(let line):
+        let task = Task { await runner.execute(line) }
+        await screen.setInterrupt { task.cancel() }
+        if await task.value == ExitCode.interrupted {
+          await screen.show([StyledText("interrupted", .faint)])
+        }
+        await screen.setInterrupt(nil)
+        if line.utf8.count < 4096, !isSecret(line) {
+          profile.history = await screen.history.filter { !isSecret($0) }
+        }
+      }
+    }
+  }
+
+  /// Lines with a password in them are not written down.
+  private static func isSecret(_ line: String) -> Bool {
+    let words = line.split(separator: " ").map { $0.lowercased() }
+    guard words.count > 2, let first = words.first else { return false }
+    return ["sign-in", "signin", "login", "sign-up", "signup"].contains(
+      first.hasPrefix("/") ? String(first.dropFirst()) : first)
+  }
+}
