@@ -67,7 +67,9 @@ let package = Package(
     // Floor 4.
     .executableTarget(
       name: "vencejo",
-      dependencies: ["VencejoServer", "VencejoConsole", "VencejoTools", "VencejoRPC"],
+      dependencies: [
+        "VencejoServer", "VencejoConsole", "VencejoTools", "VencejoRPC", "VencejoHTTP2",
+      ],
       swiftSettings: settings),
     .executableTarget(
       name: "protoc-gen-vencejo", dependencies: ["VencejoGenerator", "VencejoProtobuf"],

@@ -1,0 +1,117 @@
+import VencejoHTTP2
+import VencejoRPC
+import VencejoServer
+import VencejoTools
+
+/// `vencejo serve`: the backend on its listeners, until it is told to end.
+enum ServeCommand {
+  static let help = """
+    usage: vencejo serve [options]
+
+    Serves the chat and record services and keeps their data in one folder. Prints
+    'listening on ADDRESS' for each listener on standard output once it accepts calls.
+    SIGTERM and SIGINT let running calls end, then stop.
+
+      --listen ADDRESS   HOST:PORT or unix:/PATH; may be repeated; port 0 takes a free one
+                         (default: 127.0.0.1:7447)
+      --data FOLDER      where the data is kept; made when it is missing (default: ./data)
+      --threads N        event loops (default: one per core)
+      --open-sign-up     let callers from other machines make accounts; without it only
+                         callers on loopback and Unix sockets may
+      --log-level LEVEL  error, info (default) or debug, on standard error
+
+      vencejo serve
+      vencejo serve --listen 127.0.0.1:7447 --listen unix:/run/vencejo.sock --data /var/lib/vencejo
+    """
+
+  private static let options: [ArgumentList.Option] = [
+    .init("listen", short: "l", value: true), .init("data", short: "d", value: true),
+    .init("threads", value: true), .init("open-sign-up"), .init("log-level", value: true),
+    .init("help", short: "h"),
+  ]
+
+  static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
+    do {
+      let arguments = try ArgumentList(arguments, options: options)
+      if arguments.has("help") {
+        output.line(help)
+        return ExitCode.ok
+      }
+      if let word = arguments.words.first {
+        throw ArgumentList.Fault("'\(word)' is not understood")
+      }
+      return try await serve(arguments, output)
+    } catch let fault as ArgumentList.Fault {
+      output.complain("vencejo serve: \(fault)\nTry 'vencejo serve --help'.")
+      return ExitCode.usage
+    } catch {
+      output.complain("vencejo serve: \(error)")
+      return ExitCode.failure
+    }
+  }
+
+  private static func serve(_ arguments: ArgumentList, _ output: Output) async throws -> Int32 {
+    let log = try Log(level: arguments["log-level"] ?? "info", output: output)
+    let listen = arguments.all("listen")
+    let addresses = try (listen.isEmpty ? ["127.0.0.1:7447"] : listen).map(address)
+    var configuration = Server.Configuration()
+    if let text = arguments["threads"] {
+      guard let threads = Int(text), (1...1_024).contains(threads) else {
+        throw ArgumentList.Fault("'\(text)' is no number of threads from 1 to 1024")
+      }
+      configuration.threads = threads
+    }
+    var settings = Backend.Configuration(directory: arguments["data"] ?? "data")
+    settings.isSignUpOpen = arguments.has("open-sign-up")
+    let backend = try Backend(configuration: settings)
+    log.debug("opened \(settings.directory)")
+    let health = Health()
+    let server: Server
+    do {
+      server = try Server(
+        listening: addresses, configuration: configuration,
+        services: backend.services + [health, Reflection()])
+    } catch {
+      backend.close()
+      throw error
+    }
+    for address in server.addresses { output.line("listening on \(address)") }
+    log.info(
+      "vencejo \(VencejoRPC.version), data in \(settings.directory), "
+        + "\(configuration.threads) event loops")
+    await server.run {
+      log.info("draining")
+      health.setAll(.notServing)
+      backend.drain()
+    }
+    backend.close()
+    log.info("stopped")
+    return ExitCode.ok
+  }
+
+  private static func address(_ text: String) throws(ArgumentList.Fault) -> SocketAddress {
+    do {
+      return try SocketAddress(parsing: text)
+    } catch {
+      throw ArgumentList.Fault("'\(text)' is no address to listen on: \(error)")
+    }
+  }
+}
+
+/// What an operator reads, on standard error.
+struct Log: Sendable {
+  private static let levels = ["error", "info", "debug"]
+  private let level: Int
+  private let output: Output
+
+  init(level: String, output: Output) throws(ArgumentList.Fault) {
+    guard let index = Self.levels.firstIndex(of: level) else {
+      throw ArgumentList.Fault("'\(level)' is no log level: error, info or debug")
+    }
+    self.level = index
+    self.output = output
+  }
+
+  func info(_ text: @autoclosure () -> String) { if level >= 1 { output.complain(text()) } }
+  func debug(_ text: @autoclosure () -> String) { if level >= 2 { output.complain(text()) } }
+}
