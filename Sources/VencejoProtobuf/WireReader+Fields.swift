@@ -36,13 +36,17 @@ extension WireReader {
   /// A `string`; fails unless it is UTF-8.
   public mutating func string() -> String {
     let length = self.length()
+    if length == 0 { return "" }
     let bytes = UnsafeRawBufferPointer(start: position, count: length)
-    guard let value = String(validating: bytes, as: UTF8.self) else {
+    do throws(UTF8.ValidationError) {
+      // Not `String(validating:as:)`, which is generic and not specialized in the library.
+      let value = String(copying: try UTF8Span(validating: bytes.bindMemory(to: UInt8.self).span))
+      position += length
+      return value
+    } catch {
       fail(.invalidUTF8)
       return ""
     }
-    position += length
-    return value
   }
 
   /// A `bytes`.
