@@ -62,7 +62,7 @@ public struct TokenAuthority: Sendable {
   public func position(
     ofResumeToken text: String, _ kind: ResumeKind, now: Int64, binding: [UInt8] = []
   ) throws(Refusal) -> Int64 {
-    guard let (sealedKind, body) = unseal(text) else { throw .forged }
+    guard let (sealedKind, body) = unseal(text, limit: 1024) else { throw .forged }
     guard sealedKind == kind.rawValue else { throw .mismatch }
     var reader = KeysetReader(body)
     guard let origin = reader.raw(), reader.int() == 1, reader.int() == 0,
@@ -89,7 +89,10 @@ public struct TokenAuthority: Sendable {
   public func keyset(ofPageToken text: String, arguments: KeysetWriter) throws(StoreError)
     -> KeysetReader
   {
-    guard let (kind, body) = unseal(text), kind == Self.pageKind else { throw Self.badPageToken }
+    // A keyset holds what the listing is sorted by, which may be a long text.
+    guard let (kind, body) = unseal(text, limit: 4 << 20), kind == Self.pageKind else {
+      throw Self.badPageToken
+    }
     var reader = KeysetReader(body)
     guard let hash = reader.raw(), let keyset = reader.raw(), reader.isAtEnd else {
       throw Self.badPageToken
@@ -116,8 +119,8 @@ public struct TokenAuthority: Sendable {
     return Base64URL.encode(bytes)
   }
 
-  private func unseal(_ text: String) -> (kind: UInt8, body: [UInt8])? {
-    guard text.utf8.count <= 1024, let bytes = Base64URL.decode(text),
+  private func unseal(_ text: String, limit: Int) -> (kind: UInt8, body: [UInt8])? {
+    guard text.utf8.count <= limit, let bytes = Base64URL.decode(text),
       bytes.count >= 3 + Self.macLength, bytes[0] == Self.version
     else { return nil }
     let signed = Array(bytes.dropLast(Self.macLength))

@@ -1,0 +1,316 @@
+import VencejoCrypto
+import VencejoSQLite
+
+/// What one subscription listens to: zones and queries of a database.
+public struct RecordFeed: Sendable {
+  /// Most targets of one subscription.
+  public static let maxTargets = 64
+
+  public enum Target: Sendable, Hashable {
+    case zone(ZoneID)
+    /// In every zone of the database; its sort order does not matter.
+    case query(RecordQuery)
+  }
+
+  public let database: DatabaseID
+  /// Says whether two feeds have the same targets.
+  let fingerprint: [UInt8]
+  let targets: [(id: Int32, target: Checked)]
+
+  enum Checked: Sendable {
+    case zone(ZoneID)
+    case query(CheckedQuery)
+
+    func matches(_ record: StoredRecord) -> Bool {
+      switch self {
+      case .zone(let zone): record.id.zone == zone
+      case .query(let query): query.matches(record)
+      }
+    }
+  }
+
+  /// Checks the targets.
+  ///
+  /// - Throws: `INVALID_REQUEST`, `LIMIT_EXCEEDED`.
+  public init(
+    database: DatabaseID, targets: [(id: Int32, target: Target)]
+  ) throws(StoreError) {
+    guard !targets.isEmpty else {
+      throw StoreError(RecordViolation("targets", "name at least one target"))
+    }
+    guard targets.count <= Self.maxTargets else {
+      throw .tooMany("targets", limit: Self.maxTargets)
+    }
+    var writer = KeysetWriter()
+    var checked: [(id: Int32, target: Checked)] = []
+    for (id, target) in targets.sorted(by: { $0.id < $1.id }) {
+      guard checked.last?.id != id else {
+        throw StoreError(RecordViolation("targets", "target_id \(id) occurs twice"))
+      }
+      writer.int(Int64(id))
+      switch target {
+      case .zone(let zone):
+        guard zone.database == database else {
+          throw StoreError(RecordViolation("targets", "\(zone) is not in \(database)"))
+        }
+        writer.int(1)
+        writer.text(zone.zone)
+        checked.append((id, .zone(zone)))
+      case .query(let query):
+        writer.int(2)
+        query.write(to: &writer)
+        checked.append((id, .query(try query.checked())))
+      }
+    }
+    self.database = database
+    self.targets = checked
+    fingerprint = Array(SHA256.digest(writer.bytes).prefix(16))
+  }
+
+  /// The zones named, or nil when a query reads them all.
+  var zoneNames: [String]? {
+    var names: [String] = []
+    for (_, target) in targets {
+      guard case .zone(let zone) = target else { return nil }
+      names.append(zone.zone)
+    }
+    return names
+  }
+}
+
+/// Something that happened in a part of the log, without what it left behind:
+/// `ReadTransaction.frames(_:of:)` looks that up.
+public struct FeedEntry: Sendable {
+  enum Kind: Sendable {
+    case record(name: String)
+    case zoneDeleted
+  }
+
+  var kind: Kind
+  var zone: ZoneID
+  var zoneKey: Int64
+  /// Position of the last event about it.
+  var position: Int64
+  var commitTime: Int64
+  /// It did not exist before this part of the log.
+  var isNew = false
+  /// Indices of targets that an image before one of the events matched.
+  var matchedBefore: Set<Int> = []
+  var actor: Int64 = 0
+  var requestID = ""
+}
+
+/// A part of the log.
+public struct FeedPage: Sendable {
+  public var entries: [FeedEntry]
+  /// Everything up to here is in this page or before it.
+  public var position: Int64
+  public var isAtHead: Bool
+}
+
+/// What a subscriber hears about one record or zone.
+public struct FeedFrame: Sendable {
+  public enum Event: Sendable {
+    /// It matches now; `isNew` when it did not exist before.
+    case matched(StoredRecord, isNew: Bool, requestID: String)
+    case unmatched(RecordID)
+    case deleted(DeletedRecord)
+    case zoneDeleted(ZoneID)
+  }
+
+  public var targets: [Int32]
+  public var event: Event
+  /// Microseconds since 1970; 0 in a snapshot.
+  public var commitTime: Int64
+}
+
+extension ReadTransaction {
+  /// The next part of the log for a feed, in whole transactions. Several events
+  /// about one record are one entry.
+  ///
+  /// A record that leaves a result is noticed by the images *before* the events:
+  /// whoever saw a state that matched sees the event that ended it later, with
+  /// that state before it. So any such image counts, not only the first.
+  public func feedPage(
+    _ feed: RecordFeed, in database: RecordDatabase, after position: Int64, limit: Int
+  ) throws(StoreError) -> FeedPage {
+    let head = try head()
+    var text = SQLText(
+      """
+      SELECT e.pos, e.zone_id, z.zone, e.kind, e.keys, e.commit_us FROM event e
+      JOIN record_zone z ON z.zone_key = e.zone_id
+      WHERE e.zone_id IN (SELECT zone_key FROM record_zone WHERE database_key = ?
+      """, [database.key])
+    if let names = feed.zoneNames {
+      let marks = repeatElement("?", count: names.count).joined(separator: ",")
+      text += SQLText(" AND zone IN (\(marks))", names)
+    }
+    text += SQLText(") AND e.pos > ? ORDER BY e.pos", [position])
+    var builder = FeedBuilder(feed: feed)
+    var end = head
+    var failure: StoreError?
+    try each(dynamic: text.sql, text.values) { row in
+      let at = row.int(0)
+      guard at <= end else { return false }
+      builder.add(row)
+      if end == head, builder.count >= limit || builder.bytes >= Self.pageBytes {
+        do throws(StoreError) {
+          // To the end of this transaction: a token never points into one.
+          end =
+            try first("SELECT min(pos) FROM event WHERE pos >= ? AND last = 1", at) {
+              $0.int(0)
+            } ?? head
+        } catch {
+          failure = error
+          return false
+        }
+      }
+      return true
+    }
+    if let failure { throw failure }
+    return FeedPage(entries: builder.ordered, position: end, isAtHead: end == head)
+  }
+
+  /// What the first of `entries` have to tell, as things are now, and how many
+  /// entries that were: as many as fit an answer, at least one.
+  public func frames(
+    _ entries: ArraySlice<FeedEntry>, of feed: RecordFeed, caller: RecordCaller
+  ) throws(StoreError) -> (frames: [FeedFrame], used: Int) {
+    var frames: [FeedFrame] = []
+    var size = 0
+    var used = 0
+    for entry in entries {
+      used += 1
+      size += try add(entry, of: feed, caller: caller, to: &frames)
+      if size > Self.pageBytes { break }
+    }
+    return (frames, used)
+  }
+
+  private func add(
+    _ entry: FeedEntry, of feed: RecordFeed, caller: RecordCaller, to frames: inout [FeedFrame]
+  ) throws(StoreError) -> Int {
+    func ids(_ indices: some Sequence<Int>) -> [Int32] {
+      indices.sorted().map { feed.targets[$0].id }
+    }
+    guard case .record(let name) = entry.kind else {
+      let targets = feed.targets.filter {
+        if case .zone(entry.zone) = $0.target { return true }
+        if case .query = $0.target { return true }
+        return false
+      }
+      frames.append(
+        FeedFrame(
+          targets: targets.map(\.id), event: .zoneDeleted(entry.zone), commitTime: entry.commitTime)
+      )
+      return 0
+    }
+    // No row: the zone is gone, and its own entry says so.
+    guard let row = try recordRow(name, zone: entry.zoneKey, in: feed.database) else { return 0 }
+    if row.isDeleted {
+      if !entry.matchedBefore.isEmpty {
+        frames.append(
+          FeedFrame(
+            targets: ids(entry.matchedBefore), event: .deleted(row.tombstone),
+            commitTime: entry.commitTime))
+      }
+      return 0
+    }
+    let now = feed.targets.indices.filter { feed.targets[$0].target.matches(row.record) }
+    if !now.isEmpty {
+      frames.append(
+        FeedFrame(
+          targets: ids(now),
+          event: .matched(
+            row.record, isNew: entry.isNew,
+            requestID: entry.actor == caller.key ? entry.requestID : ""),
+          commitTime: entry.commitTime))
+    }
+    let gone = entry.matchedBefore.subtracting(now)
+    if !gone.isEmpty {
+      frames.append(
+        FeedFrame(
+          targets: ids(gone), event: .unmatched(row.record.id), commitTime: entry.commitTime))
+    }
+    return row.blobSize
+  }
+
+  /// A page of what a feed's target matches now, by record name after the last
+  /// page's end; nil when there is no more.
+  public func feedSnapshot(
+    _ feed: RecordFeed, target index: Int, in database: RecordDatabase,
+    after last: RecordID?, limit: Int
+  ) throws(StoreError) -> [StoredRecord] {
+    guard feed.targets.indices.contains(index) else { return [] }
+    var text: SQLText
+    switch feed.targets[index].target {
+    case .zone(let id):
+      guard let zone = try? recordZone(id, in: database) else { return [] }
+      text = SQLText(
+        "SELECT \(QuerySQL.columns) FROM \(QuerySQL.tables) WHERE r.zone_key = ?"
+          + " AND r.deleted = 0 AND r.record_name > ? ORDER BY r.record_name LIMIT ?",
+        [zone.key, last?.record ?? "", limit])
+    case .query(let query):
+      guard let plan = try? SortPlan([]) else { return [] }
+      let sql = QuerySQL(
+        type: query.type, scope: .database(database.key), test: query.test, plan: plan)
+      text = sql.page(
+        after: last.map { SortPosition(parts: [], recordName: $0.record, zone: $0.zone.zone) },
+        limit: limit)
+    }
+    var size = 0
+    return try recordRows(text, in: database.id) { row in
+      size += row.blobSize
+      return size > Self.pageBytes
+    }.map(\.record)
+  }
+}
+
+/// Gathers the events of a page, one entry for each record.
+private struct FeedBuilder {
+  private struct Key: Hashable {
+    var zone: Int64
+    var record: Int64
+  }
+
+  let feed: RecordFeed
+  private(set) var count = 0
+  private(set) var bytes = 0
+  private var entries: [Key: FeedEntry] = [:]
+
+  init(feed: RecordFeed) { self.feed = feed }
+
+  var ordered: [FeedEntry] { entries.values.sorted { $0.position < $1.position } }
+
+  mutating func add(_ row: Row) {
+    count += 1
+    guard let zone = try? ZoneID(database: feed.database, zone: row.text(2)) else { return }
+    let zoneKey = row.int(1)
+    let kind = EventKind(rawValue: row.int(3))
+    if kind == .zoneDeleted {
+      entries[Key(zone: zoneKey, record: 0)] = FeedEntry(
+        kind: .zoneDeleted, zone: zone, zoneKey: zoneKey, position: row.int(0),
+        commitTime: row.int(5))
+      return
+    }
+    let blob = row.blob(4)
+    bytes += blob.count
+    guard kind == .recordChanged, let keys = RecordEventKeys(blob, zone: zone) else { return }
+    let key = Key(zone: zoneKey, record: keys.recordKey)
+    var entry =
+      entries[key]
+      ?? FeedEntry(
+        kind: .record(name: keys.recordName), zone: zone, zoneKey: zoneKey, position: 0,
+        commitTime: 0, isNew: keys.old == nil)
+    entry.position = row.int(0)
+    entry.commitTime = row.int(5)
+    entry.actor = keys.actor
+    entry.requestID = keys.requestID
+    if let old = keys.old {
+      for (index, target) in feed.targets.enumerated() where target.target.matches(old) {
+        entry.matchedBefore.insert(index)
+      }
+    }
+    entries[key] = entry
+  }
+}

@@ -1,0 +1,339 @@
+import VencejoCrypto
+import VencejoSQLite
+
+/// A batch of saves and deletes.
+public struct ModifyBatch: Sendable {
+  public var operations: [RecordOperation]
+  /// All or nothing per zone; nil: where the zone supports it.
+  public var atomic: Bool?
+  /// Empty: not remembered.
+  public var requestID: String
+  /// Says whether a second request with the same id is the same request.
+  public var fingerprint: [UInt8]
+  /// Answers what would happen and changes nothing.
+  public var validateOnly: Bool
+
+  public init(
+    operations: [RecordOperation], atomic: Bool? = nil, requestID: String = "",
+    fingerprint: [UInt8] = [], validateOnly: Bool = false
+  ) {
+    self.operations = operations
+    self.atomic = atomic
+    self.requestID = requestID
+    self.fingerprint = fingerprint
+    self.validateOnly = validateOnly
+  }
+}
+
+/// What became of one operation.
+public enum ModifyResult: Sendable, Hashable {
+  case saved(StoredRecord)
+  case deleted(DeletedRecord)
+  case failed(RecordFailure)
+}
+
+/// What became of a batch.
+public struct ModifyOutcome: Sendable {
+  /// One for each operation, in order.
+  public var results: [ModifyResult]
+  /// The zones that changed, with the position of their newest change.
+  public var zones: [StoredZone]
+}
+
+extension WriteTransaction {
+  /// Saves and deletes.
+  ///
+  /// Operations fail one by one; in an atomic zone the failure of one aborts
+  /// the others of its zone with `BATCH_ABORTED`.
+  ///
+  /// - Throws: `LIMIT_EXCEEDED`, `DUPLICATE_RECORD`, `NOT_ATOMIC`, `REQUEST_ID_REUSED`.
+  public func modifyRecords(
+    _ batch: ModifyBatch, in database: RecordDatabase, caller: RecordCaller
+  ) throws(StoreError) -> ModifyOutcome {
+    try Self.check(batch)
+    if let known = try rememberedModify(batch, in: database, caller: caller) { return known }
+    var modification = RecordModification(
+      transaction: self, database: database, caller: caller, batch: batch)
+    let outcome = try modification.run()
+    if !batch.requestID.isEmpty, !batch.validateOnly {
+      try rememberModify(batch, outcome, caller: caller)
+    }
+    return outcome
+  }
+
+  private static func check(_ batch: ModifyBatch) throws(StoreError) {
+    guard batch.operations.count <= RecordRules.maxOperations else {
+      throw .tooMany("operations", limit: RecordRules.maxOperations)
+    }
+    var seen: Set<RecordID> = []
+    for operation in batch.operations where !seen.insert(operation.id).inserted {
+      throw .invalid(
+        "operations", "DUPLICATE_RECORD", "\(operation.id) occurs twice in one request")
+    }
+  }
+}
+
+/// One batch on its way: first every operation is planned against what is
+/// stored, then what may be written is written. Nothing is written for an
+/// operation or an atomic zone that fails, so nothing needs to be undone.
+private struct RecordModification {
+  let transaction: WriteTransaction
+  let database: RecordDatabase
+  let caller: RecordCaller
+  let batch: ModifyBatch
+
+  private struct Step {
+    var zone: StoredZone
+    var current: RecordRow?
+    var plan: RecordPlan
+    /// The encoded fields of a save.
+    var blob: [UInt8] = []
+  }
+
+  private var zones: [ZoneID: Result<StoredZone, StoreError>] = [:]
+  private var words: [String: Int64] = [:]
+
+  init(
+    transaction: WriteTransaction, database: RecordDatabase, caller: RecordCaller,
+    batch: ModifyBatch
+  ) {
+    self.transaction = transaction
+    self.database = database
+    self.caller = caller
+    self.batch = batch
+  }
+
+  mutating func run() throws(StoreError) -> ModifyOutcome {
+    var steps: [Result<Step, RecordFailure>] = []
+    // The first operation that failed in each atomic zone.
+    var guilty: [ZoneID: RecordID] = [:]
+    for operation in batch.operations {
+      let id = operation.id
+      let step = try plan(operation)
+      if case .failure = step, guilty[id.zone] == nil, isAtomic(id.zone) { guilty[id.zone] = id }
+      steps.append(step)
+    }
+    var results: [ModifyResult] = []
+    var changed: [ZoneID] = []
+    for (operation, step) in zip(batch.operations, steps) {
+      switch step {
+      case .failure(let failure): results.append(.failed(failure))
+      case .success(let step):
+        if let culprit = guilty[operation.id.zone] {
+          results.append(.failed(Self.aborted(by: culprit)))
+          continue
+        }
+        let result = try apply(step, to: operation.id)
+        results.append(result)
+        if !changed.contains(operation.id.zone), step.plan != .nothing {
+          changed.append(operation.id.zone)
+        }
+      }
+    }
+    return ModifyOutcome(results: results, zones: try finish(changed))
+  }
+
+  /// The zones that changed, as they are now.
+  private func finish(_ changed: [ZoneID]) throws(StoreError) -> [StoredZone] {
+    guard !batch.validateOnly else { return [] }
+    var zones: [StoredZone] = []
+    for id in changed {
+      let zone = try transaction.recordZone(id, in: database)
+      zones.append(zone)
+      guard !batch.requestID.isEmpty else { continue }
+      try transaction.run(
+        """
+        INSERT INTO record_echo(zone_key, user_id, request_id) VALUES (?, ?, ?)
+        ON CONFLICT DO UPDATE SET request_id = excluded.request_id
+        """, zone.key, caller.key, batch.requestID)
+    }
+    return zones
+  }
+
+  private mutating func zone(_ id: ZoneID) -> Result<StoredZone, StoreError> {
+    if let known = zones[id] { return known }
+    let zone = Result { () throws(StoreError) in try transaction.recordZone(id, in: database) }
+    zones[id] = zone
+    return zone
+  }
+
+  private mutating func isAtomic(_ id: ZoneID) -> Bool {
+    guard case .success(let zone) = zone(id) else { return batch.atomic ?? false }
+    return zone.isAtomic && batch.atomic ?? true
+  }
+
+  // MARK: Planning
+
+  private mutating func plan(
+    _ operation: RecordOperation
+  ) throws(StoreError) -> Result<Step, RecordFailure> {
+    let id = operation.id
+    let zone: StoredZone
+    switch self.zone(id.zone) {
+    case .success(let found): zone = found
+    case .failure(let error):
+      guard error.code == .notFound else { throw error }
+      return .failure(RecordFailure(error))
+    }
+    if batch.atomic == true, !zone.isAtomic {
+      throw .invalid(
+        "atomic", "NOT_ATOMIC", "\(id.zone) does not support atomic batches; leave atomic out")
+    }
+    let row = try transaction.recordRow(id.record, zone: zone.key, in: database.id)
+    let current = row.flatMap { $0.isDeleted ? nil : $0 }
+    if let current, database.id.isPublic, current.record.creator != caller.user,
+      !caller.isAdministrator
+    {
+      return .failure(
+        RecordFailure(
+          StoreError(
+            .permissionDenied, "NOT_THE_CREATOR",
+            "only its creator and administrators change \(id)", metadata: ["record": id.name])))
+    }
+    do throws(RecordFailure) {
+      var step = Step(
+        zone: zone, current: row, plan: try RecordPlan(operation, current: current?.record))
+      if case .save(_, let fields) = step.plan {
+        step.blob = RecordCoding.encode(fields)
+        guard step.blob.count <= RecordRules.maxRecordBytes else { throw Self.tooLarge(id) }
+      }
+      return .success(step)
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private static func tooLarge(_ id: RecordID) -> RecordFailure {
+    RecordFailure(
+      StoreError(
+        .invalidArgument, "LIMIT_EXCEEDED", "\(id) is larger than 1 MiB",
+        metadata: ["record": id.name, "limit": String(RecordRules.maxRecordBytes)],
+        details: [.quota(subject: id.name, description: "at most 1 MiB per record")]))
+  }
+
+  private static func aborted(by culprit: RecordID) -> RecordFailure {
+    RecordFailure(
+      StoreError(
+        .aborted, "BATCH_ABORTED", "another operation of the atomic batch failed: \(culprit)",
+        metadata: ["record": culprit.name],
+        details: [
+          .precondition(
+            type: "BATCH_ABORTED", subject: culprit.name, description: "this operation failed")
+        ]))
+  }
+
+  // MARK: Writing
+
+  private mutating func apply(_ step: Step, to id: RecordID) throws(StoreError) -> ModifyResult {
+    let old = step.current.flatMap { $0.isDeleted ? nil : $0.record }
+    switch step.plan {
+    case .nothing:
+      return .deleted(
+        DeletedRecord(
+          id: id, type: step.current?.record.type ?? "",
+          deleteTime: step.current?.record.updateTime ?? transaction.now))
+    case .delete:
+      let deleted = DeletedRecord(id: id, type: old?.type ?? "", deleteTime: transaction.now)
+      guard !batch.validateOnly, let row = step.current else { return .deleted(deleted) }
+      let change = append(row.key, id, step.zone, old)
+      try transaction.run(
+        """
+        UPDATE record SET fields = x'', change = ?, change_tag = '', modified_us = ?,
+          modifier = ?, deleted = 1
+        WHERE record_key = ?
+        """, change, transaction.now, caller.user, row.key)
+      try transaction.run("DELETE FROM record_index WHERE record_key = ?", row.key)
+      try touch(step.zone, change)
+      return .deleted(deleted)
+    case .save(let type, let fields):
+      let saved = StoredRecord(
+        id: id, type: type, fields: fields,
+        changeTag: batch.validateOnly ? "" : Base64URL.encode(SecureRandom.bytes(9)),
+        createTime: old?.createTime ?? transaction.now, updateTime: transaction.now,
+        creator: old?.creator ?? caller.user, lastModifier: caller.user)
+      if !batch.validateOnly { try store(saved, step, old: old) }
+      return .saved(saved)
+    }
+  }
+
+  private mutating func store(
+    _ saved: StoredRecord, _ step: Step, old: StoredRecord?
+  ) throws(StoreError) {
+    let typeKey = try word(saved.type)
+    var key = step.current?.key
+    if key == nil {
+      try transaction.run(
+        """
+        INSERT INTO record(zone_key, record_name, type_key, fields, change, change_tag, created_us,
+          modified_us, creator, modifier, deleted)
+        VALUES (?, ?, ?, x'', 0, '', 0, 0, '', '', 1)
+        """, step.zone.key, saved.id.record, typeKey)
+      key = transaction.lastInsertRowID
+    }
+    guard let key else { return }
+    let change = append(key, saved.id, step.zone, old)
+    try transaction.run(
+      """
+      UPDATE record SET type_key = ?, fields = ?, change = ?, change_tag = ?, created_us = ?,
+        modified_us = ?, creator = ?, modifier = ?, deleted = 0
+      WHERE record_key = ?
+      """, typeKey, step.blob, change, saved.changeTag, saved.createTime, saved.updateTime,
+      saved.creator, saved.lastModifier, key)
+    try index(saved, old: old, key: key, zone: step.zone.key, typeKey: typeKey)
+    try touch(step.zone, change)
+  }
+
+  /// Brings the index from the old image to the new one.
+  private mutating func index(
+    _ saved: StoredRecord, old: StoredRecord?, key: Int64, zone: Int64, typeKey: Int64
+  ) throws(StoreError) {
+    let names = Set(saved.fields.keys).union(old.map { Set($0.fields.keys) } ?? [])
+    for name in names where saved.fields[name] != old?.fields[name] {
+      let fieldKey = try word(name)
+      if old?.fields[name] != nil {
+        try transaction.run(
+          "DELETE FROM record_index WHERE record_key = ? AND field_key = ?", key, fieldKey)
+      }
+      guard let value = saved.fields[name] else { continue }
+      for entry in IndexEntry.entries(of: value) {
+        let isPlace = entry.kind == .location
+        // A list that holds a value twice has it once in the index.
+        try transaction.run(
+          """
+          INSERT OR IGNORE INTO record_index(
+            record_key, field_key, kind, value, zone_key, type_key, x, y)
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+          """, key, fieldKey, entry.kind.rawValue, entry.value, zone, typeKey,
+          isPlace ? entry.x : nil, isPlace ? entry.y : nil)
+      }
+    }
+  }
+
+  private func append(
+    _ key: Int64, _ id: RecordID, _ zone: StoredZone, _ old: StoredRecord?
+  ) -> Int64 {
+    let keys = RecordEventKeys(
+      recordKey: key, recordName: id.record, actor: caller.key, requestID: batch.requestID,
+      old: old)
+    return transaction.append(
+      .recordChanged, zone: zone.key, keys: keys.bytes,
+      payload: RecordsTouched(database: database.key))
+  }
+
+  private func touch(_ zone: StoredZone, _ change: Int64) throws(StoreError) {
+    try transaction.run(
+      "UPDATE record_zone SET change = ?, update_us = ? WHERE zone_key = ?", change,
+      transaction.now, zone.key)
+  }
+
+  private mutating func word(_ word: String) throws(StoreError) -> Int64 {
+    if let known = words[word] { return known }
+    try transaction.run("INSERT OR IGNORE INTO record_word(word) VALUES (?)", word)
+    let key = try transaction.first("SELECT word_key FROM record_word WHERE word = ?", word) {
+      $0.int(0)
+    }
+    guard let key else { throw .damagedRecord }
+    words[word] = key
+    return key
+  }
+}

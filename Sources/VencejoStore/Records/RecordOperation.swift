@@ -1,0 +1,139 @@
+/// How a save treats what the store has (CloudKit's `CKRecordSavePolicy`, and one more).
+public enum SavePolicy: Sendable, Hashable {
+  /// The change tag must be the stored one, or absent for a new record; writes
+  /// the changed keys.
+  case ifServerRecordUnchanged
+  /// Writes the changed keys over whatever is there.
+  case changedKeys
+  /// Writes every field given; fields only the store has stay.
+  case allKeys
+  /// The record becomes exactly the one given.
+  case replace
+}
+
+/// One operation of a batch.
+public enum RecordOperation: Sendable, Hashable {
+  /// Of the record its identity, type, fields and change tag count.
+  /// `changedKeys` names the fields to write, and one the record lacks is
+  /// removed; empty means all given.
+  case save(StoredRecord, changedKeys: [String], SavePolicy)
+  /// An empty change tag deletes whatever version is there.
+  case delete(RecordID, changeTag: String, allowMissing: Bool)
+
+  public var id: RecordID {
+    switch self {
+    case .save(let record, _, _): record.id
+    case .delete(let id, _, _): id
+    }
+  }
+}
+
+/// Why one operation of a batch failed.
+public struct RecordFailure: Error, Sendable, Hashable {
+  public var error: StoreError
+  /// For RECORD_CHANGED: what the store has (nil: no such record), and what the
+  /// client sent.
+  public var conflict: Conflict?
+
+  public struct Conflict: Sendable, Hashable {
+    public var server: StoredRecord?
+    public var client: StoredRecord?
+  }
+
+  init(_ error: StoreError, conflict: Conflict? = nil) {
+    self.error = error
+    self.conflict = conflict
+  }
+}
+
+/// What an operation would make of a record: pure, so that the policies are
+/// tested without a database.
+enum RecordPlan: Sendable, Hashable {
+  /// Type and fields to store.
+  case save(type: String, fields: [String: RecordValue])
+  case delete
+  /// A delete of nothing that is not an error.
+  case nothing
+
+  init(_ operation: RecordOperation, current: StoredRecord?) throws(RecordFailure) {
+    switch operation {
+    case .save(let record, let changedKeys, let policy):
+      self = try Self.save(record, changedKeys, policy, current)
+    case .delete(let id, let changeTag, let allowMissing):
+      guard let current else {
+        guard allowMissing else { throw Self.notFound(id) }
+        self = .nothing
+        return
+      }
+      guard changeTag.isEmpty || changeTag == current.changeTag else {
+        throw Self.changed(id, server: current, client: nil)
+      }
+      self = .delete
+    }
+  }
+
+  private static func save(
+    _ record: StoredRecord, _ changedKeys: [String], _ policy: SavePolicy, _ current: StoredRecord?
+  ) throws(RecordFailure) -> RecordPlan {
+    if policy == .ifServerRecordUnchanged {
+      if record.changeTag.isEmpty {
+        guard current == nil else { throw changed(record.id, server: current, client: record) }
+      } else {
+        guard let current else { throw notFound(record.id) }
+        guard current.changeTag == record.changeTag else {
+          throw changed(record.id, server: current, client: record)
+        }
+      }
+    }
+    let type = record.type.isEmpty ? current?.type ?? "" : record.type
+    guard RecordNaming.isWord(type) else {
+      throw RecordFailure(
+        .invalid(
+          "record_type", "INVALID_RECORD_TYPE",
+          "a record type is A-Z a-z 0-9 _, starts with a letter and has at most 255"))
+    }
+    if let current, current.type != type {
+      throw RecordFailure(
+        StoreError(
+          .failedPrecondition, "TYPE_MISMATCH",
+          "\(record.id) is a \(current.type) and cannot become a \(type)",
+          metadata: ["record": record.id.name, "record_type": current.type],
+          details: [.field("record_type", description: "stored as \(current.type)")]))
+    }
+    var fields = policy == .replace ? [:] : current?.fields ?? [:]
+    if changedKeys.isEmpty || policy == .allKeys || policy == .replace {
+      fields.merge(record.fields) { _, new in new }
+    } else {
+      for key in changedKeys { fields[key] = record.fields[key] }
+    }
+    do throws(RecordViolation) {
+      try RecordRules.check(fields: fields, in: record.id.zone.zone)
+    } catch {
+      throw RecordFailure(StoreError(error))
+    }
+    return .save(type: type, fields: fields)
+  }
+
+  static func notFound(_ id: RecordID) -> RecordFailure {
+    RecordFailure(.notFound("RECORD_NOT_FOUND", type: "vencejo.record.v1.Record", name: id.name))
+  }
+
+  private static func changed(
+    _ id: RecordID, server: StoredRecord?, client: StoredRecord?
+  ) -> RecordFailure {
+    RecordFailure(
+      StoreError(
+        .aborted, "RECORD_CHANGED",
+        client?.changeTag.isEmpty == true
+          ? "\(id) exists already" : "\(id) was changed since this change tag",
+        metadata: ["record": id.name]),
+      conflict: RecordFailure.Conflict(server: server, client: client))
+  }
+}
+
+extension StoreError {
+  /// A request's fault in the store's words.
+  public init(_ violation: RecordViolation) {
+    self = .invalid(violation.field, "INVALID_REQUEST", violation.description)
+  }
+}

@@ -1,0 +1,203 @@
+import VencejoSQLite
+
+/// A page of a query.
+public struct QueryPage: Sendable {
+  public var records: [StoredRecord]
+  /// For the page after this one; nil when there is none.
+  public var nextPageToken: String?
+  /// Position of the snapshot the page was read from.
+  public var position: Int64
+}
+
+/// One record that changed, as it is now.
+public enum RecordChange: Sendable, Hashable {
+  case changed(StoredRecord)
+  case deleted(DeletedRecord)
+}
+
+/// A page of a zone's changes.
+public struct ZoneChanges: Sendable {
+  /// Oldest change first, each record once.
+  public var changes: [RecordChange]
+  /// Continue from here.
+  public var position: Int64
+  public var moreComing: Bool
+  /// The request_id of the caller's last ModifyRecords in the zone; or empty.
+  public var lastRequestID: String
+}
+
+extension ReadTransaction {
+  /// A record.
+  ///
+  /// - Throws: `ZONE_NOT_FOUND`, `RECORD_NOT_FOUND`.
+  public func record(_ id: RecordID, in database: RecordDatabase) throws(StoreError) -> StoredRecord
+  {
+    let zone = try recordZone(id.zone, in: database)
+    guard let row = try recordRow(id.record, zone: zone.key, in: database.id), !row.isDeleted
+    else { throw RecordPlan.notFound(id).error }
+    return row.record
+  }
+
+  /// Records by name, each found or not on its own. Past 2 MiB of fields the
+  /// rest fail with `LIMIT_EXCEEDED`: ask for them again.
+  public func lookUpRecords(
+    _ ids: [RecordID], in database: RecordDatabase
+  ) throws(StoreError) -> [Result<StoredRecord, StoreError>] {
+    guard ids.count <= RecordRules.maxOperations else {
+      throw .tooMany("names", limit: RecordRules.maxOperations)
+    }
+    var zones: [ZoneID: Result<StoredZone, StoreError>] = [:]
+    var results: [Result<StoredRecord, StoreError>] = []
+    var size = 0
+    for id in ids {
+      if zones[id.zone] == nil {
+        zones[id.zone] = Result { () throws(StoreError) in try recordZone(id.zone, in: database) }
+      }
+      switch zones[id.zone] {
+      case .success(let zone)?:
+        guard size <= Self.pageBytes else {
+          results.append(
+            .failure(
+              StoreError(
+                .resourceExhausted, "LIMIT_EXCEEDED", "the answer is full; look it up again",
+                details: [
+                  .quota(subject: "answer", description: "\(Self.pageBytes) bytes of fields")
+                ])))
+          continue
+        }
+        let row = try recordRow(id.record, zone: zone.key, in: database.id)
+        if let row, !row.isDeleted {
+          size += row.blobSize
+          results.append(.success(row.record))
+        } else {
+          results.append(.failure(RecordPlan.notFound(id).error))
+        }
+      case .failure(let error)?: results.append(.failure(error))
+      case nil: results.append(.failure(RecordPlan.notFound(id).error))
+      }
+    }
+    return results
+  }
+
+  /// A page of the records that a query selects, in one zone or in all.
+  ///
+  /// - Throws: `INVALID_REQUEST`, `ZONE_NOT_FOUND`, `BAD_PAGE_TOKEN`, `PAGE_TOKEN_MISMATCH`.
+  public func queryRecords(
+    _ query: RecordQuery, zone: ZoneID?, in database: RecordDatabase, pageSize: Int,
+    pageToken: String
+  ) throws(StoreError) -> QueryPage {
+    let sql = try querySQL(query, zone: zone, in: database)
+    var arguments = KeysetWriter()
+    arguments.text(zone?.name ?? database.id.name)
+    query.write(to: &arguments)
+    var position: SortPosition?
+    if !pageToken.isEmpty {
+      let keyset = try tokens.keyset(ofPageToken: pageToken, arguments: arguments)
+      guard let start = SortPosition(keyset: keyset), start.parts.count == sql.plan.keys.count
+      else { throw TokenAuthority.badPageToken }
+      position = start
+    }
+    // One more than asked for, to know whether there are more.
+    var size = 0
+    var rows = try recordRows(
+      sql.page(after: position, limit: pageSize + 1), in: database.id
+    ) { row in
+      size += row.blobSize
+      return size > Self.pageBytes
+    }
+    let hasMore = rows.count > pageSize || size > Self.pageBytes
+    if rows.count > pageSize { rows.removeLast() }
+    let next = rows.last.map { SortPosition(of: $0.record, in: sql.plan).keyset }
+    return QueryPage(
+      records: rows.map(\.record),
+      nextPageToken: hasMore
+        ? next.map { tokens.pageToken(keyset: $0, arguments: arguments) } : nil,
+      position: try head())
+  }
+
+  func querySQL(
+    _ query: RecordQuery, zone: ZoneID?, in database: RecordDatabase
+  ) throws(StoreError) -> QuerySQL {
+    let scope: QueryScope =
+      if let zone { .zone(try recordZone(zone, in: database).key) } else { .database(database.key) }
+    let checked = try query.checked()
+    return QuerySQL(type: query.type, scope: scope, test: checked.test, plan: checked.plan)
+  }
+
+  /// What changed in a zone after `position`, deletions included.
+  ///
+  /// - Throws: `CHANGE_TOKEN_EXPIRED` when tombstones since then may be gone.
+  public func zoneChanges(
+    _ zone: StoredZone, after position: Int64, types: [String], pageSize: Int, caller: RecordCaller
+  ) throws(StoreError) -> ZoneChanges {
+    guard position == 0 || position >= zone.tombstoneFloor else { throw .changeTokenExpired }
+    let head = try head()
+    // One more than asked for, to know whether there are more.
+    var text = SQLText(
+      "SELECT \(QuerySQL.columns) FROM \(QuerySQL.tables) WHERE r.zone_key = ? AND r.change > ?",
+      [zone.key, position])
+    if position == 0 { text += " AND r.deleted = 0" }
+    if !types.isEmpty {
+      let marks = repeatElement("?", count: types.count).joined(separator: ",")
+      text += SQLText(" AND w.word IN (\(marks))", types)
+    }
+    text += SQLText(" ORDER BY r.change LIMIT ?", [pageSize + 1])
+    var size = 0
+    var rows = try recordRows(text, in: zone.id.database) { row in
+      size += row.blobSize
+      return size > Self.pageBytes
+    }
+    let hasMore = rows.count > pageSize || size > Self.pageBytes
+    if rows.count > pageSize { rows.removeLast() }
+    let echo = try first(
+      "SELECT request_id FROM record_echo WHERE zone_key = ? AND user_id = ?", zone.key, caller.key
+    ) { $0.text(0) }
+    return ZoneChanges(
+      changes: rows.map { $0.isDeleted ? .deleted($0.tombstone) : .changed($0.record) },
+      position: hasMore ? rows.last?.change ?? head : head, moreComing: hasMore,
+      lastRequestID: echo ?? "")
+  }
+}
+
+extension RecordQuery {
+  /// Checks the query and brings it into the forms that are executed.
+  ///
+  /// - Throws: `INVALID_REQUEST`.
+  public func checked() throws(StoreError) -> CheckedQuery {
+    do throws(RecordViolation) {
+      guard RecordNaming.isWord(type) else {
+        throw RecordViolation("record_type", "a query names a record type")
+      }
+      return CheckedQuery(type: type, test: try predicate?.test(), plan: try SortPlan(sort))
+    } catch {
+      throw StoreError(error)
+    }
+  }
+
+}
+
+/// A query in the forms that are executed.
+public struct CheckedQuery: Sendable {
+  public let type: String
+  let test: IndexTest?
+  let plan: SortPlan
+
+  /// Whether a record is among the query's results.
+  public func matches(_ record: StoredRecord) -> Bool {
+    record.type == type && (test?.holds(for: record) ?? true)
+  }
+}
+
+extension StoreError {
+  static func tooMany(_ field: String, limit: Int) -> StoreError {
+    StoreError(
+      .invalidArgument, "LIMIT_EXCEEDED", "more than \(limit) \(field); split the request in half",
+      metadata: ["field": field, "limit": String(limit)],
+      details: [.quota(subject: field, description: "at most \(limit) per request")])
+  }
+
+  /// The answer to a change token whose part of the history is gone.
+  public static let changeTokenExpired = StoreError(
+    .failedPrecondition, "CHANGE_TOKEN_EXPIRED",
+    "the change token is too old; drop the cache and fetch from the beginning")
+}

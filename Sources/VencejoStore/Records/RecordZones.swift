@@ -1,0 +1,147 @@
+import VencejoSQLite
+
+extension Store {
+  /// Runs `body` on a snapshot, with the database that `id` names. A database
+  /// comes into being when it is first asked for; its container only when an
+  /// administrator asks.
+  ///
+  /// - Throws: `NOT_YOUR_DATABASE`, `CONTAINER_NOT_FOUND`, and what `body` throws.
+  public func readRecords<R: Sendable>(
+    _ id: DatabaseID, caller: RecordCaller,
+    _ body: @Sendable @escaping (ReadTransaction, RecordDatabase) throws -> R
+  ) async throws(StoreError) -> R {
+    try caller.checkAccess(to: id)
+    let found = try await read { transaction -> R? in
+      guard let database = try transaction.recordDatabase(id) else { return nil }
+      return try body(transaction, database)
+    }
+    if let found { return found }
+    _ = try await write { try $0.openRecordDatabase(id, caller: caller) }
+    return try await read { transaction in
+      guard let database = try transaction.recordDatabase(id) else {
+        throw StoreError.containerNotFound(id)
+      }
+      return try body(transaction, database)
+    }
+  }
+
+  /// As ``readRecords(_:caller:_:)``, on the writer's thread.
+  public func writeRecords<R: Sendable>(
+    _ id: DatabaseID, caller: RecordCaller,
+    _ body: @Sendable @escaping (WriteTransaction, RecordDatabase) throws -> R
+  ) async throws(StoreError) -> R {
+    try caller.checkAccess(to: id)
+    return try await write { transaction in
+      try body(transaction, transaction.openRecordDatabase(id, caller: caller))
+    }
+  }
+}
+
+extension WriteTransaction {
+  /// The database, made with its default zone when it is new.
+  ///
+  /// - Throws: `CONTAINER_NOT_FOUND` unless the caller may make the container.
+  public func openRecordDatabase(
+    _ id: DatabaseID, caller: RecordCaller
+  ) throws(StoreError) -> RecordDatabase {
+    if let known = try recordDatabase(id) { return known }
+    var container = try first(
+      "SELECT container_key FROM record_container WHERE name = ?", id.container
+    ) { $0.int(0) }
+    if container == nil {
+      guard caller.isAdministrator else { throw .containerNotFound(id) }
+      try run("INSERT INTO record_container(name, create_us) VALUES (?, ?)", id.container, now)
+      container = lastInsertRowID
+    }
+    try run(
+      "INSERT INTO record_database(container_key, name) VALUES (?, ?)", container, id.database)
+    let database = RecordDatabase(id: id, key: lastInsertRowID)
+    try insertZone(ZoneID.defaultZone, in: database)
+    return database
+  }
+
+  /// Makes a zone. In the public database only administrators may.
+  ///
+  /// - Throws: `ZONE_EXISTS`, `NOT_AN_ADMINISTRATOR`.
+  public func createZone(
+    _ id: ZoneID, in database: RecordDatabase, caller: RecordCaller
+  ) throws(StoreError) -> StoredZone {
+    try checkZoneRights(database.id, caller)
+    let exists = try first(
+      "SELECT 1 FROM record_zone WHERE database_key = ? AND zone = ? AND deleted = 0",
+      database.key, id.zone
+    ) { _ in true }
+    guard exists == nil else {
+      throw StoreError(
+        .alreadyExists, "ZONE_EXISTS", "\(id) exists already", metadata: ["resource": id.name],
+        details: [.resource(type: "vencejo.record.v1.Zone", name: id.name)])
+    }
+    try insertZone(id.zone, in: database)
+    return try recordZone(id, in: database)
+  }
+
+  /// Deletes a zone with everything in it. The default zone stays.
+  ///
+  /// - Throws: `ZONE_NOT_FOUND`, `DEFAULT_ZONE`, `ETAG_MISMATCH`, `NOT_AN_ADMINISTRATOR`.
+  public func deleteZone(
+    _ id: ZoneID, etag: String, in database: RecordDatabase, caller: RecordCaller
+  ) throws(StoreError) {
+    try checkZoneRights(database.id, caller)
+    guard !id.isDefault else {
+      throw StoreError(
+        .failedPrecondition, "DEFAULT_ZONE", "the default zone cannot be deleted",
+        metadata: ["resource": id.name])
+    }
+    let zone = try recordZone(id, in: database)
+    guard etag.isEmpty || etag == zone.etag else {
+      throw StoreError(
+        .aborted, "ETAG_MISMATCH", "\(id) is not the zone of this etag any more",
+        metadata: ["resource": id.name])
+    }
+    try run("DELETE FROM record_index WHERE zone_key = ?", zone.key)
+    try run("DELETE FROM record WHERE zone_key = ?", zone.key)
+    try run("DELETE FROM record_echo WHERE zone_key = ?", zone.key)
+    // The images before changes go too: the log speaks only of the deletion from here on.
+    try run("UPDATE event SET keys = x'' WHERE zone_id = ?", zone.key)
+    let position = append(
+      .zoneDeleted, zone: zone.key, payload: RecordsTouched(database: database.key))
+    try run(
+      "UPDATE record_zone SET deleted = 1, update_us = ?, change = ? WHERE zone_key = ?", now,
+      position, zone.key)
+  }
+
+  private func checkZoneRights(
+    _ database: DatabaseID, _ caller: RecordCaller
+  ) throws(StoreError) {
+    guard !database.isPublic || caller.isAdministrator else {
+      throw StoreError(
+        .permissionDenied, "NOT_AN_ADMINISTRATOR",
+        "only administrators make and delete zones of the public database",
+        metadata: ["resource": database.name])
+    }
+  }
+
+  private func insertZone(_ zone: String, in database: RecordDatabase) throws(StoreError) {
+    try run(
+      "INSERT INTO record_zone(database_key, zone, create_us, update_us, change) VALUES (?, ?, ?, ?, 0)",
+      database.key, zone, now, now)
+    let key = lastInsertRowID
+    let position = append(.zoneCreated, zone: key)
+    // A token from before is of an older zone of this name: too old.
+    try run(
+      "UPDATE record_zone SET change = ?, tombstone_floor = ? WHERE zone_key = ?", position,
+      position, key)
+  }
+}
+
+extension StoreError {
+  static func containerNotFound(_ id: DatabaseID) -> StoreError {
+    StoreError(
+      .notFound, "CONTAINER_NOT_FOUND",
+      "containers/\(id.container) does not exist; an administrator makes it by using it",
+      metadata: ["resource": "containers/\(id.container)"],
+      details: [
+        .resource(type: "vencejo.record.v1.Container", name: "containers/\(id.container)")
+      ])
+  }
+}
