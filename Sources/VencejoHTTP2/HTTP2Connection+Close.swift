@@ -15,8 +15,8 @@ extension HTTP2Connection {
     if isServer {
       _ = nghttp2_submit_shutdown_notice(session)
       // A peer that never answers must not hold the door.
-      shutdownTimer = loop.schedule(after: .seconds(1)) { [weak self] in
-        self?.sendFinalGoAway()
+      shutdownTimer = loop.schedule(after: .seconds(1)) { [self] in
+        sendFinalGoAway()
       }
     } else if let limit = limits.configuration.drainTimeout {
       cutOff(after: limit)
@@ -36,7 +36,7 @@ extension HTTP2Connection {
   }
 
   private func cutOff(after limit: Duration) {
-    shutdownTimer = loop.schedule(after: limit) { [weak self] in self?.close(HTTP2Code.noError) }
+    shutdownTimer = loop.schedule(after: limit) { [self] in close(HTTP2Code.noError) }
   }
 
   /// Sends GOAWAY with `code` and closes at the end of the tick; streams that still run

@@ -26,7 +26,7 @@ extension HTTP2Connection {
   ) -> Int32 {
     let size = stream.headerListSize &+ name.count &+ value.count &+ 32
     stream.headerListSize = size
-    if size > limits.maxHeaderListSize { return overflow(stream, size) }
+    if size > maxHeaderListSize { return overflow(stream, size) }
     if stream.isReset { return 0 }
     stream.handler?.stream(stream, header: name, value: value)
     return 0
@@ -34,11 +34,11 @@ extension HTTP2Connection {
 
   private func overflow(_ stream: HTTP2Stream, _ size: Int) -> Int32 {
     stream.headerListOverflowed = true
-    if size > limits.maxHeaderListSize &* 16 {
+    if size > maxHeaderListSize &* 16 {
       abuse("a header list sixteen times the limit")
       return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
     }
-    if size > limits.maxHeaderListSize &* 4 { stream.reset(HTTP2Code.enhanceYourCalm) }
+    if size > maxHeaderListSize &* 4 { stream.reset(HTTP2Code.enhanceYourCalm) }
     return 0
   }
 
@@ -105,7 +105,7 @@ extension HTTP2Connection {
   func goAwaySent(_ frame: nghttp2_goaway) {
     if isGoingAway && !hasSentFinalGoAway {
       // Only now: a PING queued beside the notice would overtake it.
-      ping { [weak self] _ in self?.sendFinalGoAway() }
+      ping { [self] _ in sendFinalGoAway() }
     } else if frame.error_code != HTTP2Code.noError && closeReason == nil {
       isShuttingDown = true
       closeReason = HTTP2Error(

@@ -1,14 +1,17 @@
 import CNGHTTP2
 
 /// What a peer may not do for long, or not too often.
+///
+/// The timers hold the connection strongly and `tearDown` cancels them all: a weak
+/// reference would give the object a side table and every retain a slower path.
 extension HTTP2Connection {
   func startTimers() {
     let configuration = limits.configuration
-    handshakeTimer = loop.schedule(after: configuration.handshakeTimeout) { [weak self] in
-      self?.timedOut(.handshakeTimedOut, "no HTTP/2 preface in time", HTTP2Code.settingsTimeout)
+    handshakeTimer = loop.schedule(after: configuration.handshakeTimeout) { [self] in
+      timedOut(.handshakeTimedOut, "no HTTP/2 preface in time", HTTP2Code.settingsTimeout)
     }
-    settingsTimer = loop.schedule(after: configuration.settingsTimeout) { [weak self] in
-      self?.timedOut(.settingsTimedOut, "no SETTINGS ACK in time", HTTP2Code.settingsTimeout)
+    settingsTimer = loop.schedule(after: configuration.settingsTimeout) { [self] in
+      timedOut(.settingsTimedOut, "no SETTINGS ACK in time", HTTP2Code.settingsTimeout)
     }
     if let idle = limits.idle { watchIdle(idle) }
     if let interval = limits.keepaliveInterval { watchKeepalive(interval) }
@@ -48,8 +51,7 @@ extension HTTP2Connection {
   /// A header block has begun and not ended in one read.
   func watchHeaders() {
     let begun = headersSince
-    headersTimer = loop.schedule(afterNanoseconds: limits.headers) { [weak self] in
-      guard let self else { return }
+    headersTimer = loop.schedule(afterNanoseconds: limits.headers) { [self] in
       headersTimer = nil
       if headersSince == begun {
         timedOut(.headersTimedOut, "a header block took too long", HTTP2Code.enhanceYourCalm)
@@ -62,8 +64,8 @@ extension HTTP2Connection {
   /// Bytes wait for the socket or for a window.
   func watchStalls() {
     let pause = max(limits.stalledSend / 4, 1_000_000)
-    stallTimer = loop.schedule(afterNanoseconds: pause) { [weak self] in
-      guard let self, !isClosed else { return }
+    stallTimer = loop.schedule(afterNanoseconds: pause) { [self] in
+      guard !isClosed else { return }
       stallTimer = nil
       let now = loop.now
       if backlog != nil && now &- min(now, lastWrite) >= limits.stalledSend {
@@ -86,8 +88,8 @@ extension HTTP2Connection {
   }
 
   private func watchIdle(_ after: UInt64) {
-    idleTimer = loop.schedule(afterNanoseconds: after) { [weak self] in
-      guard let self, !isClosed, !isShuttingDown, let idle = limits.idle else { return }
+    idleTimer = loop.schedule(afterNanoseconds: after) { [self] in
+      guard !isClosed, !isShuttingDown, let idle = limits.idle else { return }
       let now = loop.now
       let rested = openStreamCount > 0 ? 0 : now &- min(now, idleSince)
       if rested >= idle {
@@ -99,8 +101,8 @@ extension HTTP2Connection {
   }
 
   private func watchKeepalive(_ after: UInt64) {
-    keepaliveTimer = loop.schedule(afterNanoseconds: after) { [weak self] in
-      guard let self, !isClosed, let interval = limits.keepaliveInterval else { return }
+    keepaliveTimer = loop.schedule(afterNanoseconds: after) { [self] in
+      guard !isClosed, let interval = limits.keepaliveInterval else { return }
       let now = loop.now
       let silent = now &- min(now, lastRead)
       guard openStreamCount > 0 || limits.configuration.keepaliveWithoutStreams else {
@@ -111,13 +113,13 @@ extension HTTP2Connection {
         watchKeepalive(interval &- silent)
         return
       }
-      ping { [weak self] result in
-        guard case .success = result, let self else { return }
+      ping { [self] result in
+        guard case .success = result else { return }
         keepaliveTimer?.cancel()
         watchKeepalive(interval)
       }
-      keepaliveTimer = loop.schedule(afterNanoseconds: limits.keepaliveTimeout) { [weak self] in
-        guard let self, !isClosed else { return }
+      keepaliveTimer = loop.schedule(afterNanoseconds: limits.keepaliveTimeout) { [self] in
+        guard !isClosed else { return }
         // Any byte is a sign of life.
         if lastRead > now {
           watchKeepalive(interval)

@@ -34,6 +34,10 @@ public final class HTTP2Connection: @unchecked Sendable {
   @exclusivity(unchecked) public internal(set) var isOpen = false
 
   let limits: ConnectionLimits
+  // Of `limits`, what the hot paths read.
+  let maxHeaderListSize: Int
+  let highWaterMark: Int
+  let lowWaterMark: Int
   @exclusivity(unchecked) var session: OpaquePointer?
   @exclusivity(unchecked) var socket: ConnectionSocket?
   /// Takes the bytes where there is no socket (tests): returns how many it took.
@@ -96,6 +100,9 @@ public final class HTTP2Connection: @unchecked Sendable {
     self.loop = loop
     self.isServer = isServer
     self.limits = limits
+    maxHeaderListSize = limits.maxHeaderListSize
+    highWaterMark = limits.highWaterMark
+    lowWaterMark = limits.lowWaterMark
     self.peerAddress = peerAddress
     self.localAddress = localAddress
     out = loop.writeBuffer

@@ -25,15 +25,13 @@ public final class HTTP2Stream: @unchecked Sendable {
   @exclusivity(unchecked) var next: Unmanaged<HTTP2Stream>?
 
   // What waits to be sent: one array, and more behind it.
-  @exclusivity(unchecked) var chunk: [UInt8] = []
+  @exclusivity(unchecked) var chunk: [UInt8]?
   @exclusivity(unchecked) var chunkOffset = 0
-  @exclusivity(unchecked) var rest: [[UInt8]] = []
-  @exclusivity(unchecked) var restIndex = 0
+  @exclusivity(unchecked) var more: More?
 
   // The lists nghttp2 reads in place.
   @exclusivity(unchecked) var heldHeaders: HeaderStorage?
   @exclusivity(unchecked) var heldTrailers: HeaderStorage?
-  @exclusivity(unchecked) var heldOthers: [HeaderStorage] = []
 
   @exclusivity(unchecked) var unconsumed = 0
   @exclusivity(unchecked) var headerListSize = 0
@@ -67,7 +65,7 @@ public final class HTTP2Stream: @unchecked Sendable {
     guard isOpen, connection.isServer, !responseStarted else { return }
     let list = headers.storage
     if list.isInformational {
-      heldOthers.append(list)
+      additions.informational.append(list)
       _ = nghttp2_submit_headers(
         connection.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, nil, list.fields, list.count, nil
       )
@@ -89,11 +87,11 @@ public final class HTTP2Stream: @unchecked Sendable {
       chunkOffset = 0
       lastProgress = connection.loop.now
     } else {
-      rest.append(data)
+      additions.chunks.append(data)
     }
     queuedBytes &+= data.count
     connection.queuedTotal &+= data.count
-    if queuedBytes > connection.limits.highWaterMark {
+    if queuedBytes > connection.highWaterMark {
       aboveHighWater = true
       if !sharesBandwidth { shareBandwidth() }
     }
@@ -220,8 +218,8 @@ public final class HTTP2Stream: @unchecked Sendable {
     var out = out
     var left = count
     queuedBytes &-= count
-    while left > 0 {
-      let taken = chunk.withUnsafeBufferPointer { bytes -> Int in
+    while left > 0, let bytes = chunk {
+      let taken = bytes.withUnsafeBufferPointer { bytes -> Int in
         let n = min(bytes.count &- chunkOffset, left)
         guard let start = bytes.baseAddress, n > 0 else { return 0 }
         out.update(from: start + chunkOffset, count: n)
@@ -230,44 +228,55 @@ public final class HTTP2Stream: @unchecked Sendable {
       out += taken
       left &-= taken
       chunkOffset &+= taken
-      if chunkOffset >= chunk.count {
-        guard nextChunk() else { break }
+      if chunkOffset >= bytes.count {
+        chunkOffset = 0
+        chunk = more?.next()
       }
     }
-    if aboveHighWater && queuedBytes <= connection.limits.lowWaterMark {
+    if aboveHighWater && queuedBytes <= connection.lowWaterMark {
       aboveHighWater = false
       connection.drained.append(self)
     }
   }
 
-  private func nextChunk() -> Bool {
-    chunkOffset = 0
-    guard restIndex < rest.count else {
-      chunk = []
-      if restIndex > 0 {
-        rest = []
-        restIndex = 0
-      }
-      return false
-    }
-    chunk = rest[restIndex]
-    rest[restIndex] = []
-    restIndex &+= 1
-    // An array that never runs empty must not grow for ever.
-    if restIndex == 64 {
-      rest.removeFirst(64)
-      restIndex = 0
-    }
-    return true
-  }
-
   func dropQueue() {
     connection.queuedTotal &-= queuedBytes
     queuedBytes = 0
-    chunk = []
-    rest = []
-    restIndex = 0
+    chunk = nil
     chunkOffset = 0
+    more?.chunks = []
+    more?.index = 0
+  }
+
+  private var additions: More {
+    if let more { return more }
+    let made = More()
+    more = made
+    return made
+  }
+
+  /// What few streams need, kept out of the many.
+  final class More {
+    @exclusivity(unchecked) var chunks: [[UInt8]] = []
+    @exclusivity(unchecked) var index = 0
+    @exclusivity(unchecked) var informational: [HeaderStorage] = []
+
+    func next() -> [UInt8]? {
+      guard index < chunks.count else {
+        chunks = []
+        index = 0
+        return nil
+      }
+      let chunk = chunks[index]
+      chunks[index] = []
+      index &+= 1
+      // An array that never runs empty must not grow for ever.
+      if index == 64 {
+        chunks.removeFirst(64)
+        index = 0
+      }
+      return chunk
+    }
   }
 }
 
