@@ -83,7 +83,7 @@ extension HTTP2Connection {
   private func tellDrained() {
     for i in drained.indices {
       let stream = drained[i]
-      if !stream.isReset { stream.handler?.streamDidDrain(stream) }
+      if !stream.isReset { stream.slot.drain(stream) }
     }
     drained.removeAll(keepingCapacity: true)
   }

@@ -14,7 +14,7 @@ extension HTTP2Connection {
     nghttp2_session_set_stream_user_data(session, id, this.toOpaque())
     link(this)
     decoding = this
-    stream.handler = acceptStream(stream)
+    stream.slot.fill(acceptStream(stream))
     return 0
   }
 
@@ -28,7 +28,7 @@ extension HTTP2Connection {
     stream.headerListSize = size
     if size > maxHeaderListSize { return overflow(stream, size) }
     if stream.isReset { return 0 }
-    stream.handler?.stream(stream, header: name, value: value)
+    stream.slot.header(stream, name, value)
     return 0
   }
 
@@ -48,14 +48,14 @@ extension HTTP2Connection {
       stream.inboundEnding = true
     }
     guard !stream.isReset else { return }
-    stream.handler?.stream(stream, headersEndWith: ends)
-    if ends && !stream.isReset { stream.handler?.streamDidEnd(stream) }
+    stream.slot.headersEnd(stream, ends)
+    if ends && !stream.isReset { stream.slot.end(stream) }
   }
 
   func remoteDidEnd(_ stream: HTTP2Stream) {
     stream.remoteEnded = true
     stream.inboundEnding = true
-    if !stream.isReset { stream.handler?.streamDidEnd(stream) }
+    if !stream.isReset { stream.slot.end(stream) }
   }
 
   /// Our last frame of a stream is out. A peer that still sends is told that nobody

@@ -180,7 +180,7 @@ public final class HTTP2Connection: @unchecked Sendable {
       throw HTTP2Error(.streamIDsExhausted, "the connection has used up its stream ids")
     }
     let stream = HTTP2Stream(id: Int32(next), connection: self)
-    stream.handler = handler
+    stream.slot.fill(handler)
     stream.heldHeaders = headers.storage
     stream.responseStarted = true
     stream.ending = endStream
@@ -229,8 +229,7 @@ public final class HTTP2Connection: @unchecked Sendable {
     stream.unconsumed = 0
     stream.isClosed = true
     if stream.queuedBytes > 0 { stream.dropQueue() }
-    let handler = stream.handler
-    stream.handler = nil
+    let handler = stream.slot.empty()
     handler?.stream(stream, closedWith: code)
     if openWasRefused && canOpenStream {
       openWasRefused = false

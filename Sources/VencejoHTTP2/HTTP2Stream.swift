@@ -20,7 +20,7 @@ public final class HTTP2Stream: @unchecked Sendable {
   /// Nothing can be sent or received any more.
   @exclusivity(unchecked) public internal(set) var isClosed = false
 
-  @exclusivity(unchecked) var handler: (any StreamHandler)?
+  @exclusivity(unchecked) var slot = HandlerSlot()
   @exclusivity(unchecked) var previous: Unmanaged<HTTP2Stream>?
   @exclusivity(unchecked) var next: Unmanaged<HTTP2Stream>?
 
@@ -278,6 +278,44 @@ public final class HTTP2Stream: @unchecked Sendable {
       return chunk
     }
   }
+}
+
+/// A stream's handler. Not copyable, so that calls borrow the handler where it lies:
+/// a copy would cost a retain and a release for each header field.
+///
+/// Sound because nothing empties the slot while a call is on: a stream closes only in
+/// nghttp2's close callback and in `tearDown`, and neither runs inside a handler.
+struct HandlerSlot: ~Copyable {
+  private var handler: (any StreamHandler)?
+
+  borrowing func header(
+    _ stream: HTTP2Stream, _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
+  ) {
+    handler?.stream(stream, header: name, value: value)
+  }
+
+  borrowing func headersEnd(_ stream: HTTP2Stream, _ ends: Bool) {
+    handler?.stream(stream, headersEndWith: ends)
+  }
+
+  borrowing func data(_ stream: HTTP2Stream, _ bytes: UnsafeRawBufferPointer) {
+    handler?.stream(stream, data: bytes)
+  }
+
+  borrowing func end(_ stream: HTTP2Stream) { handler?.streamDidEnd(stream) }
+
+  borrowing func drain(_ stream: HTTP2Stream) { handler?.streamDidDrain(stream) }
+
+  mutating func fill(_ handler: any StreamHandler) { self.handler = handler }
+
+  mutating func empty() -> (any StreamHandler)? {
+    let last = handler
+    handler = nil
+    return last
+  }
+
+  /// For tests.
+  var object: AnyObject? { handler }
 }
 
 private let readCallback: nghttp2_data_source_read_callback = { _, _, _, room, flags, source, _ in

@@ -102,7 +102,7 @@ private let onData: nghttp2_on_data_chunk_recv_callback = {
       }
       if flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0 { stream.inboundEnding = true }
       stream.unconsumed &+= count
-      stream.handler?.stream(stream, data: UnsafeRawBufferPointer(start: bytes, count: count))
+      stream.slot.data(stream, UnsafeRawBufferPointer(start: bytes, count: count))
     }
     return 0
   } ?? failed

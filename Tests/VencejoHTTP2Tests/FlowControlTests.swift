@@ -83,7 +83,7 @@ func shutdownWrite(_ peer: RawPeer) { _ = shutdown(peer.fd, Int32(SHUT_WR)) }
       poll(nil, 0, 10)
       (written, held) = try h.onLoop {
         let stream = connection.streams?.takeUnretainedValue()
-        let left = (stream?.handler as? Recorder)?.left ?? 0
+        let left = (stream?.slot.object as? Recorder)?.left ?? 0
         return (
           (1 << 30) - left,
           connection.backlogEnd - connection.backlogOffset + connection.queuedTotal
