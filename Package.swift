@@ -55,7 +55,10 @@ let package = Package(
     room("VencejoClient", ["VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoSQLite"]),
     room(
       "VencejoServer",
-      ["VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoStore", "VencejoCrypto"]),
+      [
+        "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoStore",
+        "VencejoCrypto",
+      ]),
     room("VencejoTools", ["VencejoRPC", "VencejoProtobuf", "VencejoJSON"]),
     room(
       "VencejoConsole",
@@ -101,11 +104,18 @@ let package = Package(
     tests("VencejoStoreTests", ["VencejoStore", "VencejoSQLite", "VencejoCrypto"]),
     tests(
       "VencejoServerTests",
-      ["VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoStore"]),
+      [
+        "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf",
+        "VencejoStore", "VencejoCrypto",
+      ]),
     tests(
       "VencejoClientTests",
       ["VencejoClient", "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoProtobuf"]),
-    tests("VencejoToolsTests", ["VencejoTools", "VencejoRPC", "VencejoJSON", "VencejoProtobuf"]),
+    tests(
+      "VencejoToolsTests",
+      [
+        "VencejoTools", "VencejoRPC", "VencejoHTTP2", "VencejoJSON", "VencejoProtobuf", "InteropEcho",
+      ]),
     tests("VencejoConsoleTests", ["VencejoConsole", "VencejoClient", "CTerminal"]),
   ]
 )

@@ -1,29 +1,56 @@
 """Bytes that no client would send, on the plain port: the server lives on."""
 
+import os
 import random
 import socket
-import struct
 import unittest
 
 from base import ServerCase
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import harness
+import wire
 from harness import LIMIT
+from wire import PREFACE, SETTINGS, frame
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-SETTINGS = struct.pack(">I", 0)[1:] + bytes([4, 0]) + bytes(4)
-
-
-def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
-
+MUTATIONS = 20_000 if harness.IN_CI else 2_000
 
 # What a browser says first when it is sent to https://.
 TLS_HELLO = bytes.fromhex(
     "16030100c4010000c00303" + "5a" * 32 + "20" + "a5" * 32 +
     "000813021303130100ff" + "0100006f" + "000b000403000102" + "000a000c000a001d0017001e00190018"
     + "00230000" + "00160000" + "00170000" + "000d0024" + "00" * 36)
+
+
+CALLS = [
+    [("/grpc.health.v1.Health/Check", b""), ("/grpc.health.v1.Health/Watch", b"\x0a\x01x")],
+    [("/vencejo.auth.v1.AuthService/GetServerInfo", b""),
+     ("/vencejo.chat.v1.ChatService/SendMessage", b"\x0a\x05chats\x12\x01x\x1a\x04\x0a\x02\x0a\x00")],
+    [("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", b"\x3a\x00"),
+     ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", b"\x22\x06a.B/cd")],
+    [("/vencejo.record.v1.RecordService/QueryRecords", b"\x0a\x01x\x12\x09\x0a\x01T\x12\x04\x0a\x02\x0a\x00"),
+     ("/nobody.Home/Call", bytes(50))],
+]
+
+
+def mutate(sent: bytearray, chance: random.Random) -> None:
+    """One change somewhere; the preface mostly stays, or little behind it would be tried."""
+    start = 0 if chance.random() < 0.05 else len(PREFACE)
+    at = chance.randrange(start, len(sent))
+    kind = chance.randrange(6)
+    if kind == 0:
+        sent[at] ^= 1 << chance.randrange(8)
+    elif kind == 1:
+        sent[at] = chance.choice((0, 1, 0x7F, 0x80, 0xFF))
+    elif kind == 2:
+        del sent[at:at + chance.randint(1, 9)]
+    elif kind == 3:
+        sent[at:at] = chance.randbytes(chance.randint(1, 9))
+    elif kind == 4:
+        sent[at:at] = sent[at:at + chance.randint(1, 40)]
+    else:
+        del sent[at:]
+    sent += bytes(max(0, len(PREFACE) + 9 - len(sent)))
 
 
 class Hostile(ServerCase):
@@ -37,12 +64,18 @@ class Hostile(ServerCase):
         self.assertEqual(answer.status, health_pb2.HealthCheckResponse.SERVING)
         self.assertTrue(self.server.peer.alive())
 
-    def hung_up_on(self, sent: bytes, finish: bool = False) -> bytes:
-        """Sends, and expects the server to close; returns what it said before."""
+    def hung_up_on(self, sent: bytes, finish: bool = False, first_answer: bool = False) -> bytes:
+        """Sends, and expects the server to close; returns what it said before.
+
+        With `finish` our side ends, with `first_answer` only once the server
+        has said something, so that the calls in what was sent do run.
+        """
         with self.server.connect() as link:
             heard = b""
             try:
                 link.sendall(sent)
+                if first_answer:
+                    heard += link.recv(65536)
                 if finish:
                     link.shutdown(socket.SHUT_WR)
                 while chunk := link.recv(65536):
@@ -94,6 +127,24 @@ class Hostile(ServerCase):
 
     def test_header_block_that_does_not_decode(self):
         self.hung_up_on(PREFACE + SETTINGS + frame(1, 5, 1, b"\xff\xff\xff\xff\xff"), finish=True)
+
+    def test_mutations_of_valid_calls(self):
+        """Fuzzing from outside: bits flipped, bytes lost, doubled and moved."""
+        chance = random.Random(os.environ.get("VENCEJO_FUZZ_SEED", "vencejo"))
+        valid = [PREFACE + SETTINGS + frame(4, 1, 0, b"") + b"".join(
+            wire.call(1 + 2 * index, path, payload, (b"grpc-timeout", b"100m"),
+                      (b"authorization", b"Bearer nonsense"), (b"x-raw-bin", b"AAEC"))
+            for index, (path, payload) in enumerate(calls)) + frame(6, 0, 0, bytes(8))
+            for calls in CALLS]
+        for round in range(MUTATIONS):
+            sent = bytearray(chance.choice(valid))
+            for _ in range(chance.randint(1, 4)):
+                mutate(sent, chance)
+            try:
+                self.hung_up_on(bytes(sent), finish=True, first_answer=chance.random() < 0.5)
+            except AssertionError as error:
+                raise AssertionError(f"round {round}, sent {bytes(sent).hex()}") from error
+            self.assertTrue(self.server.peer.alive(), f"round {round} killed it: {bytes(sent).hex()}")
 
     def test_many_connections_come_and_go(self):
         for _ in range(300):

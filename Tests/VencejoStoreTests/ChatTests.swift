@@ -20,7 +20,9 @@ import VencejoCrypto
     ).account
   }
 
-  func chat(_ kind: ChatKind, _ creator: Account, _ members: [Account] = []) async throws -> Chat {
+  func chat(_ kind: ChatKind, _ creator: Account, _ members: [Account] = []) async throws
+    -> ChatView
+  {
     try await store.write { [members = members.map(\.id)] in
       try $0.createChat(
         NewChat(kind: kind, title: kind == .group ? "Group" : "", members: members),
@@ -30,8 +32,10 @@ import VencejoCrypto
   }
 
   @discardableResult
-  func send(_ text: String, to chat: Chat, by user: Account, id: UUID = .v7(), reply: UUID? = nil)
-    async throws -> Message
+  func send(
+    _ text: String, to chat: ChatView, by user: Account, id: UUID = .v7(), reply: UUID? = nil
+  )
+    async throws -> StoredMessage
   {
     try await store.write {
       try $0.sendMessage(
@@ -40,7 +44,7 @@ import VencejoCrypto
     }
   }
 
-  func view(_ chat: Chat, _ user: Account) async throws -> Chat {
+  func view(_ chat: ChatView, _ user: Account) async throws -> ChatView {
     try await store.read { try $0.chat(chat.id, for: user.key) }
   }
 
@@ -106,7 +110,7 @@ import VencejoCrypto
   @Test func sequencesAreContiguousAndTimesNeverGoBack() async throws {
     let (ana, ben) = (try await user("ana"), try await user("ben"))
     let chat = try await chat(.direct, ana, [ben])
-    var messages: [Message] = []
+    var messages: [StoredMessage] = []
     for index in 0..<10 {
       if index == 5 { clock.advance(seconds: -3600) }
       messages.append(try await send("\(index)", to: chat, by: index % 2 == 0 ? ana : ben))
@@ -245,7 +249,7 @@ import VencejoCrypto
 
   @Test func chatsComeByActivityInPages() async throws {
     let ana = try await user("ana")
-    var chats: [Chat] = []
+    var chats: [ChatView] = []
     for index in 0..<7 {
       clock.advance(seconds: 1)
       chats.append(try await chat(.direct, ana, [try await user("u\(index)")]))

@@ -9,7 +9,7 @@ import VencejoCrypto
   let store: Store
   let ana: Account
   let ben: Account
-  let chat: Chat
+  let chat: ChatView
 
   init() async throws {
     let clock = self.clock
@@ -22,7 +22,7 @@ import VencejoCrypto
     }
   }
 
-  func send(_ text: String) async throws -> Message {
+  func send(_ text: String) async throws -> StoredMessage {
     try await store.write { [chat, ana] in
       try $0.sendMessage(OutgoingMessage(chat: chat.id, id: .v7(), text: text), by: ana.key).message
     }
@@ -124,7 +124,7 @@ import VencejoCrypto
     let events = seen.value
     #expect(events.map(\.kind) == [.messageCreated, .receiptMoved, .unreadChanged])
     #expect(events.map(\.isLast) == [true, false, true])
-    #expect(events[0].payload as? Message == message)
+    #expect(events[0].payload as? StoredMessage == message)
     #expect(
       events[1].payload as? ReadMarker
         == ReadMarker(chat: chat.id, user: ben.id, sequence: 2))

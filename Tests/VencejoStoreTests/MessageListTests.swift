@@ -9,7 +9,7 @@ import VencejoCrypto
   let store: Store
   let ana: Account
   let ben: Account
-  let chat: Chat
+  let chat: ChatView
 
   /// 30 messages, a second apart, from Ana to Ben, who has read the first 12.
   init() async throws {

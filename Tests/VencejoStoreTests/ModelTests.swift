@@ -68,7 +68,7 @@ private struct ClientCache: Equatable {
       users.append(try await store.signUp(new).account)
     }
     var caches = users.map { ClientCache(me: $0.id) }
-    var chats: [Chat] = []
+    var chats: [ChatView] = []
     // The model: who wrote what, and how far each member has read.
     var messages: [UUID: [(id: UUID, sender: UUID?, text: String)]] = [:]
     var members: [UUID: [UUID: Int64]] = [:]

@@ -59,7 +59,8 @@ extension StoreError {
   /// The access token is past its 15 minutes; refresh and try again.
   public static let accessTokenExpired = StoreError(
     .unauthenticated, "ACCESS_TOKEN_EXPIRED", "the access token has expired: refresh the session")
-  static let sessionRevoked = StoreError(
+  /// The session was ended before its time.
+  public static let sessionRevoked = StoreError(
     .unauthenticated, "SESSION_REVOKED", "the session was ended: sign in again")
   static let sessionExpired = StoreError(
     .unauthenticated, "SESSION_EXPIRED", "the session has expired: sign in again")

@@ -40,7 +40,7 @@ public struct UnreadState: Sendable, Hashable {
 }
 
 /// A chat as one of its members sees it.
-public struct Chat: Sendable, Hashable {
+public struct ChatView: Sendable, Hashable {
   /// Internal key; never on the wire.
   public let key: Int64
   public let id: UUID
@@ -53,7 +53,7 @@ public struct Chat: Sendable, Hashable {
   public let updateTime: Int64
   public let activityTime: Int64
   public let lastSequence: Int64
-  public let lastMessage: Message?
+  public let lastMessage: StoredMessage?
   /// The reader's own place.
   public let membership: Membership
   public let unread: UnreadState
@@ -75,7 +75,7 @@ public struct Quote: Sendable, Hashable {
 }
 
 /// A stored message.
-public struct Message: Sendable, Hashable {
+public struct StoredMessage: Sendable, Hashable {
   public let chat: UUID
   public let id: UUID
   /// Contiguous from 1 in its chat.
@@ -102,7 +102,7 @@ public struct Profile: Sendable, Hashable {
 }
 
 extension EventKind {
-  /// Payload: the ``Message``.
+  /// Payload: the ``StoredMessage``.
   public static let messageCreated = EventKind(rawValue: 10)
   /// Payload: a ``ChatMembers``, of those who have to hear of it.
   public static let chatUpserted = EventKind(rawValue: 11)
@@ -126,8 +126,8 @@ public struct ReadMarker: Sendable, Hashable {
 
 /// One event as one user sees it.
 public enum ChatEvent: Sendable, Hashable {
-  case messageCreated(Message)
-  case chatUpserted(Chat)
+  case messageCreated(StoredMessage)
+  case chatUpserted(ChatView)
   case receiptMoved(ReadMarker)
   case unreadChanged(chat: UUID, UnreadState, total: Int)
 }

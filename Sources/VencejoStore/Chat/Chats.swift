@@ -3,7 +3,7 @@ import VencejoSQLite
 
 /// A page of the chat list.
 public struct ChatPage: Sendable {
-  public let chats: [Chat]
+  public let chats: [ChatView]
   public let nextPageToken: String
   /// Of the snapshot the page was read from.
   public let resumeToken: String
@@ -11,8 +11,8 @@ public struct ChatPage: Sendable {
 
 /// A chat with its newest messages.
 public struct ChatSnapshot: Sendable {
-  public let chat: Chat
-  public let messages: [Message]
+  public let chat: ChatView
+  public let messages: [StoredMessage]
   public let hasOlderMessages: Bool
 }
 
@@ -30,13 +30,13 @@ extension ReadTransaction {
   /// A chat as `user` sees it.
   ///
   /// - Throws: `CHAT_NOT_FOUND`.
-  public func chat(_ id: UUID, for user: Int64) throws(StoreError) -> Chat {
+  public func chat(_ id: UUID, for user: Int64) throws(StoreError) -> ChatView {
     let place = try place(id, of: user)
     return try chat(key: place.chat, id, for: user, asOf: nil)
   }
 
   /// A chat by its key; `asOf` hides what came after that sequence.
-  func chat(key: Int64, _ id: UUID, for user: Int64, asOf: Int64?) throws(StoreError) -> Chat {
+  func chat(key: Int64, _ id: UUID, for user: Int64, asOf: Int64?) throws(StoreError) -> ChatView {
     let found = try chats(
       "WHERE m.user_id = ? AND m.chat_id = ?", [user, key], for: user, asOf: asOf
     ).first
@@ -48,7 +48,7 @@ extension ReadTransaction {
 
   func chats(
     _ clause: String, _ values: [any SQLiteBindable], for user: Int64, asOf: Int64? = nil
-  ) throws(StoreError) -> [Chat] {
+  ) throws(StoreError) -> [ChatView] {
     struct Bare {
       let key: Int64, id: UUID, kind: ChatKind, title: String, members: Int64
       let created: Int64, updated: Int64, active: Int64, last: Int64, version: Int64
@@ -70,7 +70,7 @@ extension ReadTransaction {
           version: row.int(9), membership: membership, peer: row.uuid(16)))
       return true
     }
-    var result: [Chat] = []
+    var result: [ChatView] = []
     result.reserveCapacity(bare.count)
     for chat in bare {
       let from = chat.membership.visibleFrom
@@ -80,7 +80,7 @@ extension ReadTransaction {
       let unread = try unread(
         chat.key, user, after: max(chat.membership.readSequence, from - 1), to: chat.last)
       result.append(
-        Chat(
+        ChatView(
           key: chat.key, id: chat.id, kind: chat.kind, title: chat.title, peer: chat.peer,
           memberCount: chat.members, createTime: chat.created, updateTime: chat.updated,
           activityTime: asOf == nil ? chat.active : newest.first?.sendTime ?? chat.created,

@@ -19,7 +19,7 @@ public struct NewChat: Sendable {
 
 /// What making a chat came to.
 public struct CreatedChat: Sendable {
-  public let chat: Chat
+  public let chat: ChatView
   /// False when the chat was there already.
   public let isNew: Bool
   /// Users of a group who could not be added.

@@ -18,7 +18,7 @@ public enum MessageAnchor: Sendable, Hashable {
 /// A page of messages, ascending; the tokens continue in either direction and are empty where
 /// nothing more is.
 public struct MessagePage: Sendable, Hashable {
-  public let messages: [Message]
+  public let messages: [StoredMessage]
   public let olderToken: String
   public let newerToken: String
 }
@@ -67,13 +67,13 @@ extension ReadTransaction {
   }
 
   private func window(_ place: Place, _ anchor: MessageAnchor, _ size: Int, _ user: Int64)
-    throws(StoreError) -> (messages: [Message], gap: Int64)
+    throws(StoreError) -> (messages: [StoredMessage], gap: Int64)
   {
     // Clamped before any arithmetic: these come from outside.
     func clamp(_ sequence: Int64) -> Int64 {
       min(max(sequence, place.visibleFrom - 1), place.upperEnd + 1)
     }
-    func both(_ sequence: Int64, before: Int) throws(StoreError) -> [Message] {
+    func both(_ sequence: Int64, before: Int) throws(StoreError) -> [StoredMessage] {
       let older = try older(place, than: sequence, before)
       return try older + newer(place, than: sequence - 1, size - older.count)
     }
@@ -103,7 +103,7 @@ extension ReadTransaction {
   }
 
   private func older(_ place: Place, than sequence: Int64, _ limit: Int) throws(StoreError)
-    -> [Message]
+    -> [StoredMessage]
   {
     try messages(
       place.chatID,
@@ -113,7 +113,7 @@ extension ReadTransaction {
   }
 
   private func newer(_ place: Place, than sequence: Int64, _ limit: Int) throws(StoreError)
-    -> [Message]
+    -> [StoredMessage]
   {
     try messages(
       place.chatID,
@@ -136,7 +136,9 @@ extension ReadTransaction {
   }
 
   /// The newest messages of a chat, ascending, for a snapshot.
-  func newestMessages(_ chat: Chat, _ limit: Int, for user: Int64) throws(StoreError) -> [Message] {
+  func newestMessages(_ chat: ChatView, _ limit: Int, for user: Int64) throws(StoreError)
+    -> [StoredMessage]
+  {
     let last = min(chat.lastSequence, chat.membership.visibleTo ?? .max)
     let found = try messages(
       chat.id, "WHERE m.chat_id = ? AND m.seq <= ? AND m.seq >= ? ORDER BY m.seq DESC LIMIT ?",

@@ -47,9 +47,9 @@ extension ReadTransaction {
   }
 
   func messages(_ chat: UUID, _ clause: String, _ values: [any SQLiteBindable])
-    throws(StoreError) -> [Message]
+    throws(StoreError) -> [StoredMessage]
   {
-    var result: [Message] = []
+    var result: [StoredMessage] = []
     try each(dynamic: "\(Self.messageColumns) \(clause)", values) { row in
       if let message = Self.message(chat, row) { result.append(message) }
       return true
@@ -57,7 +57,7 @@ extension ReadTransaction {
     return result
   }
 
-  private static func message(_ chat: UUID, _ row: Row) -> Message? {
+  private static func message(_ chat: UUID, _ row: Row) -> StoredMessage? {
     guard let id = row.uuid(0) else { return nil }
     let body: MessageBody
     if row.int(4) == MessageKind.text {
@@ -74,15 +74,15 @@ extension ReadTransaction {
     let quote = row.uuid(9).map {
       Quote(id: $0, sender: row.uuid(10), excerpt: String(row.text(11).prefix(100)))
     }
-    return Message(
+    return StoredMessage(
       chat: chat, id: id, sequence: row.int(1), sender: row.uuid(3),
       senderKey: row.optionalInt(2), sendTime: row.int(7), body: body, quote: quote,
       version: row.int(8))
   }
 
   /// Marks the caller's own messages that every other member has read.
-  func marked(_ messages: [Message], chat: Int64, reader: Int64, memberCount: Int64)
-    throws(StoreError) -> [Message]
+  func marked(_ messages: [StoredMessage], chat: Int64, reader: Int64, memberCount: Int64)
+    throws(StoreError) -> [StoredMessage]
   {
     guard memberCount > 1, memberCount <= ChatLimits.receiptMembers,
       messages.contains(where: { $0.senderKey == reader })
@@ -102,7 +102,9 @@ extension ReadTransaction {
   /// One message by its id.
   ///
   /// - Throws: `CHAT_NOT_FOUND`, `MESSAGE_NOT_FOUND`.
-  public func message(_ id: UUID, in chat: UUID, for user: Int64) throws(StoreError) -> Message {
+  public func message(_ id: UUID, in chat: UUID, for user: Int64) throws(StoreError)
+    -> StoredMessage
+  {
     let place = try place(chat, of: user)
     let found = try messages(
       chat, "WHERE m.uuid = ? AND m.chat_id = ? AND m.seq BETWEEN ? AND ?",
@@ -152,7 +154,7 @@ extension WriteTransaction {
   /// - Throws: `EMPTY_MESSAGE`, `MESSAGE_TOO_LONG`, `CHAT_NOT_FOUND`, `NOT_A_MEMBER`,
   ///   `MESSAGE_NOT_FOUND` for what it replies to, `MESSAGE_ID_TAKEN`.
   public func sendMessage(_ outgoing: OutgoingMessage, by user: Int64) throws(StoreError)
-    -> (message: Message, isDuplicate: Bool)
+    -> (message: StoredMessage, isDuplicate: Bool)
   {
     guard outgoing.text.utf8.count <= ChatLimits.textBytes else {
       throw StoreError(
@@ -192,7 +194,7 @@ extension WriteTransaction {
   }
 
   private func storedMessage(_ outgoing: OutgoingMessage, _ place: Place, _ user: Int64)
-    throws(StoreError) -> Message?
+    throws(StoreError) -> StoredMessage?
   {
     let owner = try first("SELECT chat_id, sender_id FROM message WHERE uuid = ?", outgoing.id) {
       (chat: $0.int(0), sender: $0.optionalInt(1))
@@ -210,7 +212,7 @@ extension WriteTransaction {
   func insertMessage(
     chat: Int64, chatID: UUID, id: UUID, sender: Int64?, kind: Int64, body: String,
     content: [UInt8]? = nil, reply: Int64? = nil, clientTime: Int64? = nil
-  ) throws(StoreError) -> Message {
+  ) throws(StoreError) -> StoredMessage {
     let position = try head() + 1
     // Times grow with the sequence even when the clock goes back.
     let place = try first(

@@ -57,6 +57,9 @@ public final class Store: Sendable {
   /// The key ring that seals and opens tokens.
   public var tokens: TokenAuthority { writer.authority.value }
 
+  /// Microseconds since the Unix epoch, by this store's clock.
+  public var now: Int64 { options.clock() }
+
   /// Where the data lives.
   public var directory: String { folder.path }
 

@@ -1,0 +1,109 @@
+import VencejoAPI
+import VencejoHTTP2
+import VencejoProtobuf
+import VencejoRPC
+import VencejoStore
+
+/// AuthService over the store.
+struct AuthServer: Auth.AuthService {
+  let store: Store
+  let authenticator: Authenticator
+  let isSignUpOpen: Bool
+  let heartbeat: Duration
+
+  /// Handlers only await the store's own threads.
+  var execution: HandlerExecution { .loop }
+
+  func getServerInfo(_ request: Auth.GetServerInfoRequest, _ context: ServerContext) async throws
+    -> Auth.GetServerInfoResponse
+  {
+    var response = Auth.GetServerInfoResponse()
+    response.serverVersion = VencejoRPC.version
+    response.packages = ["vencejo.auth.v1", "vencejo.chat.v1", "vencejo.record.v1"]
+    response.signUpOpen = maySignUp(context)
+    response.serverTime = Google.Timestamp(microseconds: store.now)
+    response.maxMessageBytes = Int64(ChatLimits.textBytes)
+    response.heartbeatInterval = Google.Duration(heartbeat)
+    return response
+  }
+
+  func signUp(_ request: Auth.SignUpRequest, _ context: ServerContext) async throws
+    -> Auth.SignUpResponse
+  {
+    try await answering(.auth) {
+      guard maySignUp(context) else {
+        throw StoreError(
+          .permissionDenied, "SIGN_UP_CLOSED", "this server takes no new accounts from elsewhere")
+      }
+      let signedIn = try await store.signUp(
+        NewAccount(
+          handle: request.handle, email: request.email, password: request.password,
+          displayName: request.displayName,
+          device: Device(id: request.deviceId, label: request.deviceLabel),
+          requestID: request.requestId, isLocal: context.peer.isLoopback))
+      var response = Auth.SignUpResponse()
+      response.user = Auth.User(signedIn.account, showsEmail: true)
+      response.tokens = Auth.TokenPair(signedIn.tokens)
+      response.session = Auth.Session(signedIn.session, of: signedIn.account)
+      return response
+    }
+  }
+
+  func signIn(_ request: Auth.SignInRequest, _ context: ServerContext) async throws
+    -> Auth.SignInResponse
+  {
+    try await answering(.auth) {
+      guard case .password(let credential)? = request.credential else {
+        throw StoreError.invalid(
+          "credential", "MISSING_CREDENTIAL", "say who you are: password is missing")
+      }
+      let signedIn = try await store.signIn(
+        identifier: credential.identifier, password: credential.password,
+        device: Device(
+          id: request.deviceId, label: request.deviceLabel, clientVersion: request.clientVersion))
+      var response = Auth.SignInResponse()
+      response.user = Auth.User(signedIn.account, showsEmail: true)
+      response.tokens = Auth.TokenPair(signedIn.tokens)
+      response.session = Auth.Session(signedIn.session, of: signedIn.account)
+      return response
+    }
+  }
+
+  func refreshSession(_ request: Auth.RefreshSessionRequest, _ context: ServerContext)
+    async throws -> Auth.RefreshSessionResponse
+  {
+    try await answering(.auth) {
+      var response = Auth.RefreshSessionResponse()
+      response.tokens = Auth.TokenPair(try await store.refresh(request.refreshToken))
+      return response
+    }
+  }
+
+  func signOut(_ request: Auth.SignOutRequest, _ context: ServerContext) async throws
+    -> Auth.SignOutResponse
+  {
+    try await answering(.auth) {
+      let principal = try await authenticator.principal(context)
+      try await store.write { try $0.signOut(principal, allSessions: request.allSessions) }
+      return Auth.SignOutResponse()
+    }
+  }
+
+  func getUser(_ request: Auth.GetUserRequest, _ context: ServerContext) async throws
+    -> Auth.GetUserResponse
+  {
+    try await answering(.auth) {
+      let principal = try await authenticator.principal(context)
+      let id = try ResourceName.user(request.name, field: "name", caller: principal)
+      let account = try await store.read { try $0.account(id: id) }
+      var response = Auth.GetUserResponse()
+      response.user = Auth.User(
+        account, showsEmail: id == principal.userID || principal.role == .administrator)
+      return response
+    }
+  }
+
+  private func maySignUp(_ context: ServerContext) -> Bool {
+    isSignUpOpen || context.peer.isLoopback
+  }
+}

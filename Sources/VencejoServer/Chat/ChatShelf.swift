@@ -1,0 +1,101 @@
+import Synchronization
+import VencejoHTTP2
+import VencejoRPC
+import VencejoStore
+
+/// The streams of one loop that are live: who listens to which chat.
+///
+/// `@unchecked Sendable`: confined to the loop's thread, but for `streamCount`, which is atomic,
+/// and `loop`, which does not change.
+final class ChatShelf: @unchecked Sendable {
+  let loop: EventLoop
+  private let streamCount = Atomic(0)
+  /// Everything up to here has been handed out on this loop.
+  private(set) var position: Int64
+  private var byChat: [Int64: [ObjectIdentifier: ChatStream]] = [:]
+  private var byUser: [Int64: [ObjectIdentifier: ChatStream]] = [:]
+
+  init(loop: EventLoop, position: Int64) {
+    self.loop = loop
+    self.position = position
+  }
+
+  /// Any thread. Whether frames need be encoded at all. A stream counts from before it reads
+  /// the log for the last time: what commits later is encoded.
+  var hasStreams: Bool { streamCount.load(ordering: .acquiring) > 0 }
+  func streamBegins() { streamCount.add(1, ordering: .acquiringAndReleasing) }
+  func streamEnds() { streamCount.subtract(1, ordering: .acquiringAndReleasing) }
+
+  /// Loop. Makes a stream live that has read the log up to `page.position`; false when this
+  /// loop has handed out more meanwhile.
+  func goLive(_ stream: ChatStream, _ page: LogPage) -> Bool {
+    assert(loop.isCurrent)
+    guard position <= page.position, !stream.isLive else { return false }
+    stream.isLive = true
+    stream.position = page.position
+    stream.chats = page.chats
+    let id = ObjectIdentifier(stream)
+    byUser[stream.user, default: [:]][id] = stream
+    for chat in page.chats { byChat[chat, default: [:]][id] = stream }
+    return true
+  }
+
+  /// Loop. Takes a stream out, if it is live.
+  func remove(_ stream: ChatStream) {
+    assert(loop.isCurrent)
+    guard stream.isLive else { return }
+    stream.isLive = false
+    let id = ObjectIdentifier(stream)
+    byUser[stream.user]?[id] = nil
+    if byUser[stream.user]?.isEmpty == true { byUser[stream.user] = nil }
+    for chat in stream.chats {
+      byChat[chat]?[id] = nil
+      if byChat[chat]?.isEmpty == true { byChat[chat] = nil }
+    }
+    stream.chats = []
+  }
+
+  /// Loop.
+  func deliver(_ batch: LiveBatch) {
+    assert(loop.isCurrent)
+    var before = batch.base
+    for transaction in batch.transactions {
+      deliver(transaction, before: before)
+      before = transaction.position
+    }
+    position = batch.head
+  }
+
+  private func deliver(_ transaction: LiveTransaction, before: Int64) {
+    for user in transaction.behind {
+      for stream in byUser[user].map({ Array($0.values) }) ?? [] {
+        fallBehind(stream, transaction, before)
+      }
+    }
+    for chat in transaction.chatsBehind {
+      for stream in byChat[chat].map({ Array($0.values) }) ?? [] {
+        fallBehind(stream, transaction, before)
+      }
+    }
+    guard let chat = transaction.chat, let frame = transaction.frame,
+      let listeners = byChat[chat]
+    else { return }
+    for stream in listeners.values where transaction.position > stream.position {
+      let own = stream.user == transaction.sender ? transaction.senderFrame : nil
+      if stream.out.tryWrite(own ?? frame) {
+        stream.position = transaction.position
+        stream.lastSent = loop.now
+      } else {
+        fallBehind(stream, transaction, before)
+      }
+    }
+  }
+
+  private func fallBehind(_ stream: ChatStream, _ transaction: LiveTransaction, _ before: Int64) {
+    guard transaction.position > stream.position else { return }
+    remove(stream)
+    // Everything up to the transaction before this one was either sent or does not concern it.
+    stream.position = max(stream.position, before)
+    stream.fallBehind()
+  }
+}

@@ -1,0 +1,196 @@
+import VencejoAPI
+import VencejoCrypto
+import VencejoProtobuf
+import VencejoRPC
+import VencejoStore
+
+/// The life of one Subscribe call: reset and snapshot where needed, the log up to its head,
+/// then live; back to the log whenever it falls behind.
+struct ChatSubscription {
+  let store: Store
+  let shelf: ChatShelf
+  let streams: StreamRegistry
+  let configuration: Backend.Configuration
+  let caller: Principal
+  let out: ResponseWriter<Chat.SubscribeResponse>
+
+  /// What follows a reset when the client did not say.
+  private static let defaultSnapshot = Chat.SnapshotOptions(chatLimit: 100, messagesPerChat: 20)
+  private static let chatLimit: Int32 = 1000
+  private static let messageLimit: Int32 = 100
+  /// Events per page of the log.
+  private static let pageSize = 256
+
+  func run(_ request: Chat.SubscribeRequest) async throws {
+    let only = try ChatServer.chats(request.chats)
+    let stream = ChatStream(
+      caller, out, shelf, store, interval: interval(request), age: age())
+    shelf.streamBegins()
+    streams.add(stream)
+    stream.onLoop { stream.startHeartbeat() }
+    defer {
+      streams.remove(stream)
+      stream.onLoop { stream.stop() }
+      shelf.streamEnds()
+    }
+    let start = try await begin(request, only)
+    try await follow(stream, from: start, only)
+    try await finish(stream)
+  }
+
+  // MARK: Start
+
+  /// Sends reset and snapshot, as far as they are due, and answers where the log goes on.
+  private func begin(_ request: Chat.SubscribeRequest, _ only: Set<UUID>?) async throws -> Int64 {
+    let token = request.resumeToken
+    let (start, reset) = try await store.read { transaction -> (Int64?, Chat.ResetReason?) in
+      try ChatServer.check(only, transaction, caller)
+      guard !token.isEmpty else { return (nil, nil) }
+      switch try transaction.chatStart(of: token) {
+      case .position(let position): return (position, nil)
+      case .refused(let refusal):
+        guard let reset = refusal.reset else { throw refusal.error }
+        return (nil, reset)
+      }
+    }
+    if let start { return start }
+    var options = request.snapshot
+    if let reset {
+      var frame = Chat.SubscribeResponse()
+      frame.historical = true
+      frame.event = .reset(.init(reason: reset))
+      try await out.send(frame)
+      options = options ?? Self.defaultSnapshot
+    }
+    return try await sendSnapshot(options ?? Chat.SnapshotOptions(), only)
+  }
+
+  private func sendSnapshot(_ options: Chat.SnapshotOptions, _ only: Set<UUID>?) async throws
+    -> Int64
+  {
+    let chatLimit = Int(min(max(options.chatLimit, 0), Self.chatLimit))
+    let messageLimit = Int(min(max(options.messagesPerChat, 0), Self.messageLimit))
+    let (chats, head) = try await store.read { transaction in
+      (
+        try transaction.snapshot(
+          chatLimit: chatLimit, messagesPerChat: messageLimit, chats: only, for: caller.user),
+        try transaction.head()
+      )
+    }
+    for (index, snapshot) in chats.enumerated() {
+      var frame = Chat.SubscribeResponse()
+      frame.historical = true
+      if index == chats.count - 1 { frame.resumeToken = token(head) }
+      var event = Chat.ChatSnapshotEvent()
+      event.chat = Chat.Chat(snapshot.chat, for: caller)
+      event.messages = snapshot.messages.map { Chat.Message($0, for: caller.user) }
+      event.hasOlderMessages = snapshot.hasOlderMessages
+      frame.event = .chatSnapshot(event)
+      try await out.send(frame)
+    }
+    return head
+  }
+
+  // MARK: The log and the live part
+
+  /// Until the stream ends.
+  private func follow(_ stream: ChatStream, from start: Int64, _ only: Set<UUID>?) async throws {
+    var position = start
+    var replayed: Int64 = 0
+    var caughtUp = false
+    while stream.end == nil {
+      try Task.checkCancellation()
+      let needsTotal = !caughtUp
+      let (page, total) = try await store.read { [position] transaction in
+        let page = try transaction.chatLog(
+          for: caller.user, after: position, limit: Self.pageSize, chats: only)
+        let total =
+          needsTotal && page.isAtHead ? try transaction.totalUnread(of: caller.user) : 0
+        return (page, total)
+      }
+      for entry in page.entries {
+        let frames = Chat.SubscribeResponse.frames(
+          of: entry, token: token(entry.position), historical: !caughtUp, for: caller)
+        for frame in frames {
+          // Revoked means not another word, wherever we are.
+          guard stream.end == nil else { return }
+          try await out.send(frame)
+        }
+        replayed += Int64(frames.count)
+      }
+      position = page.position
+      guard page.isAtHead else { continue }
+      if !caughtUp {
+        caughtUp = true
+        var frame = Chat.SubscribeResponse()
+        frame.resumeToken = token(position)
+        frame.event = .caughtUp(
+          .init(replayedEventCount: replayed, totalUnreadCount: Int32(clamping: total)))
+        try await out.send(frame)
+      }
+      guard await goLive(stream, page) else { continue }
+      guard await stream.sleep() == .behind else { return }
+      position = await resumePosition(stream)
+    }
+  }
+
+  private func goLive(_ stream: ChatStream, _ page: LogPage) async -> Bool {
+    await withUnsafeContinuation { continuation in
+      stream.onLoop { continuation.resume(returning: shelf.goLive(stream, page)) }
+    }
+  }
+
+  private func resumePosition(_ stream: ChatStream) async -> Int64 {
+    await withUnsafeContinuation { continuation in
+      stream.onLoop { continuation.resume(returning: stream.position) }
+    }
+  }
+
+  // MARK: End
+
+  private func finish(_ stream: ChatStream) async throws {
+    guard let end = stream.end else { throw CancellationError() }
+    var event = Chat.ClosingEvent()
+    switch end {
+    case .draining:
+      event.reason = .serverDraining
+      event.retryDelay = Google.Duration(Duration.milliseconds(Int64.random(in: 0...10_000)))
+    case .revoked: event.reason = .sessionRevoked
+    case .replaced: event.reason = .replacedByNewerStream
+    case .aged: event.reason = .maxAge
+    }
+    var frame = Chat.SubscribeResponse()
+    frame.event = .closing(event)
+    let closing = EncodedMessage(frame)
+    // Without waiting: who is behind learns it from the status.
+    await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+      stream.onLoop {
+        stream.stop()
+        _ = out.tryWrite(closing)
+        continuation.resume()
+      }
+    }
+    if end == .revoked { throw StoreError.sessionRevoked }
+  }
+
+  private func token(_ position: Int64) -> String {
+    store.tokens.resumeToken(.chat, position: position, now: store.now)
+  }
+
+  private func interval(_ request: Chat.SubscribeRequest) -> Duration {
+    guard let asked = request.heartbeatInterval else { return configuration.heartbeatDefault }
+    // Clamped in whole seconds first: a stranger's numbers must not overflow.
+    guard asked.seconds < 3600 else { return configuration.heartbeats.upperBound }
+    guard asked.seconds >= 0, asked.nanos >= 0 else { return configuration.heartbeats.lowerBound }
+    return min(
+      max(asked.duration, configuration.heartbeats.lowerBound), configuration.heartbeats.upperBound)
+  }
+
+  /// A session that ends sooner takes its stream with it; refreshed meanwhile, it costs the
+  /// client a reconnect.
+  private func age() -> Duration {
+    min(
+      configuration.streamAge,
+      .milliseconds(max(0, (caller.sessionExpireTime - store.now) / 1000)))
+  }
+}

@@ -1,0 +1,64 @@
+import Synchronization
+import VencejoRPC
+import VencejoStore
+
+/// The one place where a call's bearer token becomes a person.
+final class Authenticator: Sendable {
+  private struct Cache {
+    var known: [String: Principal] = [:]
+    /// Grows with each revocation: an answer that was read before one must not be kept after
+    /// it.
+    var generation: UInt64 = 0
+  }
+
+  private static let capacity = 8192
+  private static let missing = StoreError(
+    .unauthenticated, "MISSING_CREDENTIAL",
+    "this method needs the metadata 'authorization: Bearer <access token>'")
+
+  private let store: Store
+  private let cache = Mutex(Cache())
+
+  init(_ store: Store) { self.store = store }
+
+  /// Who makes this call.
+  ///
+  /// - Throws: `MISSING_CREDENTIAL`, `BAD_CREDENTIAL`, `ACCESS_TOKEN_EXPIRED`,
+  ///   `SESSION_REVOKED`, `SESSION_EXPIRED`, all UNAUTHENTICATED.
+  func principal(_ context: ServerContext) async throws(StoreError) -> Principal {
+    guard let token = Self.bearerToken(context.metadata) else { throw Self.missing }
+    let (known, generation) = cache.withLock { ($0.known[token], $0.generation) }
+    if let known {
+      guard known.accessExpireTime > store.now else {
+        cache.withLock { _ = $0.known.removeValue(forKey: token) }
+        throw .accessTokenExpired
+      }
+      return known
+    }
+    let principal = try await store.authenticate(token)
+    cache.withLock { cache in
+      guard cache.generation == generation else { return }
+      // Full of tokens that may have expired: forget all rather than keep an order of use.
+      if cache.known.count >= Self.capacity { cache.known.removeAll() }
+      cache.known[token] = principal
+    }
+    return principal
+  }
+
+  /// Takes revoked sessions out of the cache; on the writer's thread, before anybody is told.
+  func forget(sessions: [Int64]) {
+    let gone = Set(sessions)
+    cache.withLock { cache in
+      cache.generation &+= 1
+      cache.known = cache.known.filter { !gone.contains($0.value.session) }
+    }
+  }
+
+  /// RFC 6750, section 2.1; the scheme's name has no case.
+  static func bearerToken(_ metadata: Metadata) -> String? {
+    guard let value = metadata["authorization"] else { return nil }
+    let parts = value.split(separator: " ", omittingEmptySubsequences: true)
+    guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+    return String(parts[1])
+  }
+}

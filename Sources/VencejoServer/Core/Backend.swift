@@ -1,0 +1,84 @@
+public import VencejoRPC
+public import VencejoStore
+
+/// A backend on one data folder: its services, to be mounted on any server, in a program or in
+/// a test.
+public final class Backend: Sendable {
+  /// What an operator may choose.
+  public struct Configuration: Sendable {
+    /// The data folder; made when it is missing.
+    public var directory: String
+    /// Lets callers from other machines make accounts.
+    public var isSignUpOpen = false
+    /// Bounds of what a client may ask for between two frames of a stream.
+    public var heartbeats: ClosedRange<Duration> = .seconds(5) ... .seconds(60)
+    /// What it gets without asking.
+    public var heartbeatDefault: Duration = .seconds(20)
+    /// Streams end at this age, give or take a tenth, so that clients spread anew.
+    public var streamAge: Duration = .seconds(24 * 3600)
+    public var store = StoreOptions()
+
+    public init(directory: String) { self.directory = directory }
+  }
+
+  /// Everything is remembered here; operations of the program itself go through it.
+  public let store: Store
+  let configuration: Configuration
+  let authenticator: Authenticator
+  let streams: StreamRegistry
+  private let chatHub: ChatHub
+  private let housekeeping: Task<Void, Never>
+
+  /// Opens the data folder. Blocks for as long as that takes.
+  ///
+  /// - Throws: ``StoreError`` as ``Store/open(directory:options:)`` does.
+  public init(configuration: Configuration) throws(StoreError) {
+    let store = try Store.open(directory: configuration.directory, options: configuration.store)
+    let authenticator = Authenticator(store)
+    let streams = StreamRegistry()
+    let chatHub = ChatHub(store)
+    self.store = store
+    self.configuration = configuration
+    self.authenticator = authenticator
+    self.streams = streams
+    self.chatHub = chatHub
+    housekeeping = Task {
+      while !Task.isCancelled {
+        while (try? await store.write { try $0.pruneLog() }) == true {}
+        try? await Task.sleep(for: .seconds(3600))
+      }
+    }
+    store.observe { batch in
+      for event in batch.transactions.joined() {
+        guard let revoked = event.payload as? RevokedSessions else { continue }
+        authenticator.forget(sessions: revoked.sessions)
+        streams.revoke(sessions: revoked.sessions)
+      }
+      chatHub.publish(batch)
+    }
+  }
+
+  /// The services, in no special order.
+  public var services: [any Service] {
+    [
+      AuthServer(
+        store: store, authenticator: authenticator, isSignUpOpen: configuration.isSignUpOpen,
+        heartbeat: configuration.heartbeatDefault),
+      ChatServer(
+        store: store, authenticator: authenticator, hub: chatHub, streams: streams,
+        configuration: configuration),
+    ]
+  }
+
+  /// Ends every stream with `Closing{SERVER_DRAINING}`; new ones end likewise. Unary calls go
+  /// on.
+  public func drain() { streams.drain() }
+
+  /// Ends the streams, finishes the writes under way and gives the folder back. Blocks; call it
+  /// after the server that serves it is shut down.
+  public func close() {
+    housekeeping.cancel()
+    streams.drain()
+    store.close()
+  }
+}

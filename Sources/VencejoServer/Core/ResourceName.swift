@@ -1,0 +1,49 @@
+import VencejoCrypto
+import VencejoStore
+
+/// Resource names (AIP-122).
+enum ResourceName {
+  /// `users/{id}`; `users/me` is the caller.
+  static func user(_ name: String, field: String, caller: Principal) throws(StoreError) -> UUID {
+    guard let id = segment(name, "users") else { throw bad(field, "users/{user}") }
+    if id == "me" { return caller.userID }
+    guard let uuid = UUID(parsing: id) else { throw bad(field, "users/{user}") }
+    return uuid
+  }
+
+  /// `users/{id}/profile`, or the user's own name.
+  static func profile(_ name: String, field: String, caller: Principal) throws(StoreError)
+    -> UUID
+  {
+    let suffix = "/profile"
+    let user = name.hasSuffix(suffix) ? String(name.dropLast(suffix.count)) : name
+    return try self.user(user, field: field, caller: caller)
+  }
+
+  /// `chats/{id}`.
+  static func chat(_ name: String, field: String) throws(StoreError) -> UUID {
+    guard let uuid = segment(name, "chats").flatMap({ UUID(parsing: $0) }) else {
+      throw bad(field, "chats/{chat}")
+    }
+    return uuid
+  }
+
+  /// `chats/{id}/messages/{id}`.
+  static func message(_ name: String, field: String) throws(StoreError) -> (chat: UUID, id: UUID) {
+    let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count == 4, parts[0] == "chats", parts[2] == "messages",
+      let chat = UUID(parsing: parts[1]), let id = UUID(parsing: parts[3])
+    else { throw bad(field, "chats/{chat}/messages/{message}") }
+    return (chat, id)
+  }
+
+  private static func segment(_ name: String, _ collection: String) -> String? {
+    let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count == 2, parts[0] == collection, !parts[1].isEmpty else { return nil }
+    return String(parts[1])
+  }
+
+  private static func bad(_ field: String, _ format: String) -> StoreError {
+    .invalid(field, "BAD_NAME", "\(field) must have the form \(format)")
+  }
+}

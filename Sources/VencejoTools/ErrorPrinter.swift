@@ -1,0 +1,39 @@
+import VencejoJSON
+import VencejoProtobuf
+import VencejoRPC
+
+/// Shows a status with its details on standard error.
+struct ErrorPrinter {
+  let output: Output
+  /// Types of the server, for details that are not of google.rpc.
+  let types: DescriptorPool?
+
+  func print(_ error: RPCError) {
+    output.complain("error: \(error)")
+    for detail in error.details { output.complain("  \(describe(detail))") }
+    if let hint = hint(error) { output.complain("hint: \(hint)") }
+  }
+
+  private func describe(_ any: Google.AnyMessage) -> String {
+    let name = String(any.typeUrl.split(separator: "/").last ?? "")
+    for pool in [types, Self.standard].compactMap({ $0 }) {
+      if let type = pool.message(name),
+        let json = try? JSONFormat.encode(wire: any.value, as: type, .init())
+      {
+        return "\(name) \(json)"
+      }
+    }
+    return "\(any.typeUrl) (\(any.value.count) bytes)"
+  }
+
+  private static let standard = try? DescriptorPool(GoogleRPC.errorDetailsProto)
+
+  private func hint(_ error: RPCError) -> String? {
+    switch (error.code, error.origin) {
+    case (.unavailable, .transport): "is the server running, and is this its address?"
+    case (.unauthenticated, .remote):
+      "send a token: -H 'authorization: Bearer TOKEN', from SignIn's answer"
+    default: nil
+    }
+  }
+}

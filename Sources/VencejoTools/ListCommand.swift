@@ -1,0 +1,67 @@
+import VencejoJSON
+import VencejoRPC
+
+/// `vencejo list`: the services of any gRPC server, or the methods of one.
+public enum ListCommand {
+  static let help = """
+    usage: vencejo list ADDRESS [SERVICE] [--timeout SECONDS]
+
+    Lists the services of a gRPC server that offers reflection, or the methods of one.
+
+      vencejo list 127.0.0.1:7447
+      vencejo list 127.0.0.1:7447 vencejo.chat.v1.ChatService
+    """
+
+  public static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
+    do {
+      let arguments = try ArgumentList(
+        arguments, options: [.init("timeout", value: true), .init("help", short: "h")])
+      if arguments.has("help") {
+        output.line(help)
+        return ExitCode.ok
+      }
+      guard (1...2).contains(arguments.words.count) else {
+        throw ArgumentList.Fault("needs an address, as 127.0.0.1:7447")
+      }
+      var options = CallOptions(timeout: .seconds(20))
+      if let text = arguments["timeout"] {
+        guard let seconds = Double(text), seconds > 0, seconds < 1e9 else {
+          throw ArgumentList.Fault("'\(text)' is no number of seconds")
+        }
+        options.timeout = .milliseconds(max(1, Int64(seconds * 1_000)))
+      }
+      let channel = try Channel(arguments.words[0])
+      defer { channel.close() }
+      let reflection = ReflectionClient(channel: channel, options: options)
+      if arguments.words.count == 1 {
+        for service in try await reflection.services() { output.line(service) }
+      } else {
+        try await list(arguments.words[1], reflection, output)
+      }
+      return ExitCode.ok
+    } catch let fault as ArgumentList.Fault {
+      output.complain("vencejo list: \(fault)\nTry 'vencejo list --help'.")
+      return ExitCode.usage
+    } catch let error as RPCError {
+      ErrorPrinter(output: output, types: nil).print(error)
+      return ExitCode.status(error.code)
+    } catch {
+      output.complain("vencejo list: \(error)")
+      return ExitCode.failure
+    }
+  }
+
+  private static func list(
+    _ service: String, _ reflection: ReflectionClient, _ output: Output
+  ) async throws {
+    let pool = try DescriptorPool(files: try await reflection.files(declaring: service))
+    guard let type = pool.service(service) else {
+      throw ArgumentList.Fault("\(service) is no service")
+    }
+    for method in type.methods {
+      let input = (method.clientStreaming ? "stream " : "") + method.input
+      let result = (method.serverStreaming ? "stream " : "") + method.output
+      output.line("\(method.name)(\(input)) returns (\(result))")
+    }
+  }
+}

@@ -1,0 +1,176 @@
+import InteropEcho
+import Synchronization
+import Testing
+import VencejoHTTP2
+import VencejoRPC
+
+@testable import VencejoTools
+
+/// Collects what a command writes.
+final class Transcript: Sendable {
+  private let texts = Mutex((out: "", error: ""))
+
+  var output: Output {
+    Output(
+      out: { text in self.texts.withLock { $0.out += text } },
+      error: { text in self.texts.withLock { $0.error += text } })
+  }
+
+  var out: String { texts.withLock { $0.out } }
+  var error: String { texts.withLock { $0.error } }
+}
+
+@Suite("vencejo call and list")
+struct CommandTests {
+  private func withServer(
+    _ services: [any Service] = [Echo(), Health(), Reflection()],
+    _ body: (String) async throws -> Void
+  ) async throws {
+    let server = try Server(
+      listening: [SocketAddress(parsing: "127.0.0.1:0")], services: services)
+    try await body("\(server.addresses[0])")
+    await server.shutdown()
+  }
+
+  private func call(_ arguments: String...) async -> (code: Int32, out: String, error: String) {
+    let transcript = Transcript()
+    let code = await CallCommand.run(arguments, transcript.output)
+    return (code, transcript.out, transcript.error)
+  }
+
+  @Test func listsServicesAndMethods() async throws {
+    try await withServer { address in
+      let services = Transcript()
+      #expect(await ListCommand.run([address], services.output) == 0)
+      #expect(
+        services.out == """
+          grpc.health.v1.Health
+          grpc.reflection.v1.ServerReflection
+          grpc.reflection.v1alpha.ServerReflection
+          vencejo.interop.v1.Echo
+
+          """)
+      let methods = Transcript()
+      #expect(await ListCommand.run([address, "grpc.health.v1.Health"], methods.output) == 0)
+      #expect(
+        methods.out.split(separator: "\n").contains(
+          "Watch(grpc.health.v1.HealthCheckRequest) returns "
+            + "(stream grpc.health.v1.HealthCheckResponse)"))
+    }
+  }
+
+  @Test func callsEveryShape() async throws {
+    try await withServer { address in
+      let unary = await call(
+        address, "vencejo.interop.v1.Echo/Unary", "-d", #"{"payload": "AQI="}"#)
+      #expect(unary.code == 0)
+      #expect(unary.out == #"{"payload":"AQI=","deadlineMilliseconds":"-1"}"# + "\n")
+
+      let stream = await call(
+        address, "vencejo.interop.v1.Echo.ServerStream", "-d", #"{"response_count": 3}"#)
+      #expect(stream.code == 0)
+      #expect(stream.out.split(separator: "\n").count == 3)
+
+      let sum = await call(
+        address, "vencejo.interop.v1.Echo/ClientStream", "-d",
+        #"{"payload":"AQ=="} {"payload":"AQID"}"#)
+      #expect(sum.code == 0)
+      #expect(sum.out.contains(#""requestCount":2,"requestBytes":"4""#))
+
+      let none = await call(address, "vencejo.interop.v1.Echo/ClientStream")
+      #expect(none.code == 0)
+
+      let talk = await call(
+        address, "vencejo.interop.v1.Echo/Bidirectional", "-d", "{}{}")
+      #expect(talk.code == 0)
+      #expect(talk.out.split(separator: "\n").count == 2)
+    }
+  }
+
+  @Test func metadataAndTrailersAreShownOnRequest() async throws {
+    try await withServer { address in
+      let result = await call(
+        address, "vencejo.interop.v1.Echo/Unary", "-v", "-H", "x-initial-a: one", "--header",
+        "x-trailing-b-bin:AQID")
+      #expect(result.code == 0)
+      #expect(result.error.contains("x-initial-a: one"))
+      #expect(result.error.contains("x-trailing-b-bin: 3 bytes"))
+    }
+  }
+
+  @Test func aStatusIsTheExitCodeAndItsDetailsAreShown() async throws {
+    try await withServer { address in
+      let result = await call(
+        address, "vencejo.interop.v1.Echo/Unary", "-d",
+        #"""
+        {"failure": {"code": 9, "message": "not now", "details": [
+          {"@type": "type.googleapis.com/vencejo.interop.v1.EchoResponse", "index": 7}]}}
+        """#)
+      #expect(result.code == 64 + 9)
+      #expect(result.out.isEmpty)
+      #expect(result.error.contains("FAILED_PRECONDITION: not now"))
+      #expect(result.error.contains(#"vencejo.interop.v1.EchoResponse {"index":7}"#))
+    }
+  }
+
+  @Test func aTimeoutIsADeadline() async throws {
+    try await withServer { address in
+      let result = await call(
+        address, "vencejo.interop.v1.Echo/Unary", "--timeout", "0.5", "-d",
+        #"{"delayMilliseconds": 60000}"#)
+      #expect(result.code == 64 + 4)
+    }
+  }
+
+  @Test(arguments: [
+    ([], "needs an address"),
+    (["ADDRESS"], "needs an address"),
+    (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "--dta", "{}"], "did you mean --data?"),
+    (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "-d"], "needs a value"),
+    (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "-d", "{"], "stays open"),
+    (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "-d", "nonsense"], "no JSON object"),
+    (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "-d", "{}}"], "never opened"),
+    (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "-d", "{} {}"], "2 requests"),
+    (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "-d", #"{"nothing": 1}"#], "nothing"),
+    (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "-H", "nocolon"], "no header"),
+    (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "-H", "a-bin:!"], "no base64"),
+    (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "--timeout", "soon"], "no number of seconds"),
+    (["ADDRESS", "vencejo.interop.v1.Ecoh/Unary"], "did you mean vencejo.interop.v1.Echo?"),
+    (["ADDRESS", "vencejo.interop.v1.Echo/Nothing"], "has no method Nothing"),
+    (["ADDRESS", "nothing"], "is no method"),
+  ])
+  func wrongUsageIsExplained(_ arguments: [String], _ explanation: String) async throws {
+    try await withServer { address in
+      let transcript = Transcript()
+      let code = await CallCommand.run(
+        arguments.map { $0 == "ADDRESS" ? address : $0 }, transcript.output)
+      #expect(code == ExitCode.usage)
+      #expect(transcript.out.isEmpty)
+      #expect(transcript.error.contains(explanation), "\(transcript.error)")
+    }
+  }
+
+  @Test func aServerWithoutReflectionIsToldSo() async throws {
+    try await withServer([Echo()]) { address in
+      let result = await call(address, "vencejo.interop.v1.Echo/Unary")
+      #expect(result.code == 64 + 12)
+      #expect(result.error.contains("no reflection"))
+    }
+  }
+
+  @Test func nobodyAtTheAddressIsUnavailable() async throws {
+    let result = await call("127.0.0.1:1", "a.B/C")
+    #expect(result.code == 64 + 14)
+    #expect(result.error.contains("hint: is the server running"))
+  }
+}
+
+@Suite("Objects of a text of JSON")
+struct SplitterTests {
+  @Test func bracketsInStringsDoNotCount() throws {
+    let text = #" {"a":"}\"{"}  [1,[2]]{"b":{}} "#
+    #expect(
+      try JSONSplitter.objects(in: text) == [#"{"a":"}\"{"}"#, "[1,[2]]", #"{"b":{}}"#])
+    #expect(try JSONSplitter.objects(in: " \n").isEmpty)
+  }
+}
