@@ -37,6 +37,8 @@ final class ConnectionLimits: @unchecked Sendable {
     nghttp2_option_set_no_auto_window_update(made, 1)
     // Closed streams are kept for the old priority tree otherwise.
     nghttp2_option_set_no_closed_streams(made, 1)
+    // Other gRPC implementations send such values; PROTOCOL-HTTP2 lets the receiver strip them.
+    nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(made, 1)
     nghttp2_option_set_max_continuations(made, max(configuration.maxContinuations, 0))
     nghttp2_option_set_stream_reset_rate_limit(
       made, UInt64(max(configuration.receivedResetBurst, 0)),

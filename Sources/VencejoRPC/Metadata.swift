@@ -146,7 +146,8 @@ extension Metadata {
   mutating func receive(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Bool {
     let key = String(decoding: name, as: UTF8.self)
     guard key.hasSuffix("-bin") else {
-      add(String(decoding: value, as: UTF8.self), for: key)
+      // White space at the ends may be stripped (PROTOCOL-HTTP2, ASCII-Value).
+      add(String(decoding: Self.trimmed(value[...]), as: UTF8.self), for: key)
       return true
     }
     for part in value.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {

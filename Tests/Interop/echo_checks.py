@@ -146,6 +146,13 @@ class EchoChecks:
         # Values of one key keep their order.
         self.assertEqual([value for key, value in initial if key == "x-initial-twice"], ["one", "two"])
 
+    def test_metadata_with_white_space_at_its_ends(self):
+        """Not to be sent, but sent it is; it may come back stripped, and fails no call."""
+        _, call = self.echo.Unary.with_call(
+            Request(), metadata=(("x-initial-padded", "  both "),), timeout=LIMIT)
+        values = [value for key, value in call.initial_metadata() if key == "x-initial-padded"]
+        self.assertEqual([value.strip() for value in values], ["both"])
+
     # Deadlines and cancellation.
 
     def test_deadline_passes(self):
