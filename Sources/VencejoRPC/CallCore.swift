@@ -19,16 +19,25 @@ class CallCore: @unchecked Sendable {
   /// Loop.
   final var deframer: Deframer
 
-  private let inbound = Mutex(Inbound())
-  private let outbound = Mutex(Outbound())
+  /// What readers and writers on other threads need. Nil for one message each way, which
+  /// neither waits for the other; set before anybody else knows of the call.
+  private var buffers: Buffers?
 
   init(loop: EventLoop, receiveLimit: Int) {
     self.loop = loop
     deframer = Deframer(limit: receiveLimit)
   }
 
+  /// Makes ready for streams of messages.
+  final func openBuffers() { buffers = Buffers() }
+
   /// Loop. The stream when it can take messages now, after whatever must go before them.
   func streamForMessages() -> HTTP2Stream? { stream }
+}
+
+private final class Buffers: Sendable {
+  let inbound = Mutex(CallCore.Inbound())
+  let outbound = Mutex(CallCore.Outbound())
 }
 
 // MARK: - Messages that came
@@ -78,7 +87,8 @@ extension CallCore {
 
   /// Loop. Hands over a whole message.
   final func deliver(_ message: [UInt8]) {
-    let waiter = inbound.withLock { state -> UnsafeContinuation<Delivery, Never>? in
+    guard let buffers else { return }
+    let waiter = buffers.inbound.withLock { state -> UnsafeContinuation<Delivery, Never>? in
       guard state.end == nil else { return nil }
       if let waiter = state.waiter {
         state.waiter = nil
@@ -94,8 +104,9 @@ extension CallCore {
   /// Loop. Accounts for the bytes of a DATA frame after its messages were delivered, and
   /// opens the window as far as the reader has come.
   final func received(_ count: Int) {
+    guard let buffers else { return }
     let partial = deframer.bufferedBytes
-    let credit = inbound.withLock { state in
+    let credit = buffers.inbound.withLock { state in
       state.partial = partial
       state.uncredited += count
       if state.end != nil {
@@ -110,7 +121,8 @@ extension CallCore {
 
   /// Loop. Ends the messages: after those that came, or at once with `dropping`.
   final func endMessages(_ error: RPCError?, dropping: Bool) {
-    let waiter = inbound.withLock { state -> UnsafeContinuation<Delivery, Never>? in
+    guard let buffers else { return }
+    let waiter = buffers.inbound.withLock { state -> UnsafeContinuation<Delivery, Never>? in
       guard state.end == nil else { return nil }
       state.end = .some(error)
       if dropping {
@@ -128,7 +140,8 @@ extension CallCore {
   ///
   /// Single consumer: a second one that waits at the same time is refused.
   final func nextMessage() async throws(RPCError) -> [UInt8]? {
-    let ready = inbound.withLock { state -> (Delivery, Int)? in
+    guard let buffers else { throw Self.noStream }
+    let ready = buffers.inbound.withLock { state -> (Delivery, Int)? in
       if let message = state.pop() {
         return (.success(message), state.takeCredit(atLeast: Self.creditBatch))
       }
@@ -140,7 +153,7 @@ extension CallCore {
     }
     let delivery = await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
-        let immediate = inbound.withLock { state -> (Delivery, Int)? in
+        let immediate = buffers.inbound.withLock { state -> (Delivery, Int)? in
           if let message = state.pop() {
             return (.success(message), state.takeCredit(atLeast: Self.creditBatch))
           }
@@ -160,7 +173,7 @@ extension CallCore {
         }
       }
     } onCancel: {
-      let waiter = inbound.withLock { state in
+      let waiter = buffers.inbound.withLock { state in
         defer { state.waiter = nil }
         return state.waiter
       }
@@ -200,14 +213,15 @@ extension CallCore {
 
   /// Any thread. Sends a sealed frame and waits while too much is under way.
   final func send(frame: [UInt8]) async throws(RPCError) {
+    guard let buffers else { throw Self.noStream }
     let full: Bool
     if loop.isCurrent {
-      if let closed = outbound.withLock({ $0.closed }) { throw closed }
+      if let closed = buffers.outbound.withLock({ $0.closed }) { throw closed }
       flush()
       if let stream = streamForMessages() {
         stream.send(data: frame)
         full = stream.queuedBytes > Self.highWaterMark
-        if full { outbound.withLock { $0.blocked = true } }
+        if full { buffers.outbound.withLock { $0.blocked = true } }
       } else {
         full = try enqueue(frame)
       }
@@ -219,24 +233,27 @@ extension CallCore {
 
   /// Loop. Sends a sealed frame unless the stream is behind or closed: never waits.
   final func trySend(frame: [UInt8]) -> Bool {
-    guard outbound.withLock({ $0.closed == nil && !$0.isFull }) else { return false }
+    guard let buffers else { return false }
+    guard buffers.outbound.withLock({ $0.closed == nil && !$0.isFull }) else { return false }
     flush()
     guard let stream = streamForMessages(), stream.queuedBytes <= Self.highWaterMark else {
       return false
     }
     stream.send(data: frame)
-    if stream.queuedBytes > Self.highWaterMark { outbound.withLock { $0.blocked = true } }
+    if stream.queuedBytes > Self.highWaterMark { buffers.outbound.withLock { $0.blocked = true } }
     return true
   }
 
   /// Any thread. Half-closes after everything sent so far.
   final func finishSending() {
-    outbound.withLock { $0.finishRequested = true }
+    guard let buffers else { return }
+    buffers.outbound.withLock { $0.finishRequested = true }
     if loop.isCurrent { flush() } else { loop.execute { self.flush() } }
   }
 
   private final func enqueue(_ frame: [UInt8]) throws(RPCError) -> Bool {
-    let (closed, schedule, full) = outbound.withLock { state -> (RPCError?, Bool, Bool) in
+    guard let buffers else { throw Self.noStream }
+    let (closed, schedule, full) = buffers.outbound.withLock { state -> (RPCError?, Bool, Bool) in
       if let closed = state.closed { return (closed, false, false) }
       state.pending.append(frame)
       state.pendingBytes += frame.count
@@ -251,7 +268,8 @@ extension CallCore {
 
   /// Loop. Moves what other threads handed over into the stream.
   final func flush() {
-    let (frames, finish) = outbound.withLock { state -> ([[UInt8]], Bool) in
+    guard let buffers else { return }
+    let (frames, finish) = buffers.outbound.withLock { state -> ([[UInt8]], Bool) in
       state.flushScheduled = false
       return (state.pending, state.finishRequested)
     }
@@ -259,7 +277,7 @@ extension CallCore {
     for frame in frames { stream.send(data: frame) }
     if finish { stream.finish() }
     let blocked = stream.queuedBytes > Self.highWaterMark
-    let waiters = outbound.withLock { state in
+    let waiters = buffers.outbound.withLock { state in
       state.pending.removeFirst(frames.count)
       for frame in frames { state.pendingBytes -= frame.count }
       if finish { state.finishRequested = false }
@@ -271,7 +289,8 @@ extension CallCore {
 
   /// Loop. The stream has room again.
   final func drained() {
-    let waiters = outbound.withLock { state in
+    guard let buffers else { return }
+    let waiters = buffers.outbound.withLock { state in
       state.blocked = false
       return state.isFull ? [] : state.takeWaiters()
     }
@@ -280,7 +299,8 @@ extension CallCore {
 
   /// Loop. Nothing more can be sent: writers that wait, and later ones, get the error.
   final func closeSending(_ error: RPCError) {
-    let waiters = outbound.withLock { state -> [UnsafeContinuation<RPCError?, Never>] in
+    guard let buffers else { return }
+    let waiters = buffers.outbound.withLock { state -> [UnsafeContinuation<RPCError?, Never>] in
       guard state.closed == nil else { return [] }
       state.closed = error
       state.pending.removeAll()
@@ -291,13 +311,14 @@ extension CallCore {
   }
 
   private final func waitUntilWritable() async throws(RPCError) {
-    let id = outbound.withLock { state in
+    guard let buffers else { throw Self.noStream }
+    let id = buffers.outbound.withLock { state in
       state.lastWaiter += 1
       return state.lastWaiter
     }
     let error = await withTaskCancellationHandler {
       await withUnsafeContinuation { (continuation: UnsafeContinuation<RPCError?, Never>) in
-        let answer = outbound.withLock { state -> RPCError?? in
+        let answer = buffers.outbound.withLock { state -> RPCError?? in
           if let closed = state.closed { return .some(closed) }
           if !state.isFull { return .some(nil) }
           if Task.isCancelled { return .some(Self.writerCancelled) }
@@ -307,13 +328,17 @@ extension CallCore {
         if let answer { continuation.resume(returning: answer) }
       }
     } onCancel: {
-      let waiter = outbound.withLock { state -> UnsafeContinuation<RPCError?, Never>? in
+      let waiter = buffers.outbound.withLock { state -> UnsafeContinuation<RPCError?, Never>? in
         guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return nil }
         return state.waiters.remove(at: index).continuation
       }
       waiter?.resume(returning: Self.writerCancelled)
     }
     if let error { throw error }
+  }
+
+  private static var noStream: RPCError {
+    RPCError(.internalError, "the method has no stream of messages")
   }
 
   private static var writerCancelled: RPCError {

@@ -63,6 +63,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     finishedSending = request != nil
     deadline = options.timeout.map { .now + $0 }
     super.init(loop: core.loop, receiveLimit: options.maxReceiveMessageBytes)
+    if request == nil || !expectsOne { openBuffers() }
   }
 
   var waitsForReady: Bool { options.waitForReady }

@@ -2,10 +2,21 @@
 ///
 /// Open addressing over a power of two, filled once before the server starts.
 struct MethodTable: Sendable {
-  struct Entry: Sendable {
+  /// A class: every call holds one, and one reference is cheaper to hold than four.
+  final class Entry: Sendable {
     let path: [UInt8]
     let method: ServerMethod
     let execution: HandlerExecution
+    let takesOneRequest: Bool
+    let isUnary: Bool
+
+    init(_ method: ServerMethod, _ execution: HandlerExecution) {
+      path = Array(method.path.utf8)
+      self.method = method
+      self.execution = execution
+      takesOneRequest = method.takesOneRequest
+      isUnary = method.isUnary
+    }
   }
 
   private var slots: [Entry?]
@@ -14,9 +25,7 @@ struct MethodTable: Sendable {
   /// Throws the path that two services claim.
   init(_ services: [any Service]) throws(RPCError) {
     let entries = services.flatMap { service in
-      service.methods.map {
-        Entry(path: Array($0.path.utf8), method: $0, execution: service.execution)
-      }
+      service.methods.map { Entry($0, service.execution) }
     }
     var capacity = 16
     while capacity < entries.count * 4 { capacity *= 2 }
@@ -37,7 +46,7 @@ struct MethodTable: Sendable {
   func find(_ path: UnsafeRawBufferPointer) -> Entry? {
     var index = Self.hash(path) & mask
     while let entry = slots[index] {
-      if entry.path.count == path.count, path.elementsEqual(entry.path) { return entry }
+      if path.equals(entry.path) { return entry }
       index = (index + 1) & mask
     }
     return nil

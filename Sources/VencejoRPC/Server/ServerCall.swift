@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 import VencejoHTTP2
 
@@ -70,7 +71,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     switch name.count {
     case 2 where name.equals("te"): return
     case 10 where name.equals("user-agent"):
-      userAgent = String(decoding: value, as: UTF8.self)
+      userAgent = connection.userAgent(value)
       return
     case 12 where name.equals("content-type"):
       hasGRPCContentType = Self.isGRPC(contentType: value)
@@ -104,12 +105,13 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     guard hasGRPCContentType else { return refuse(Self.unsupportedMediaType) }
     if let headFault { return finish(headFault) }
     guard let entry else { return finish(.unimplemented(path)) }
-    if !entry.method.takesOneRequest, phase == .receiving { run(entry) }
+    if !entry.takesOneRequest, phase == .receiving { run(entry) }
   }
 
   /// RFC 9110 section 8.3: the type is compared without regard to case; what follows it is
   /// a parameter or a subtype as `application/grpc+proto`.
   private static func isGRPC(contentType: UnsafeRawBufferPointer) -> Bool {
+    if contentType.equals("application/grpc") { return true }
     let wanted = "application/grpc".utf8
     guard contentType.count >= wanted.count,
       zip(contentType, wanted).allSatisfy({ $0 | 0x20 == $1 | 0x20 })
@@ -137,7 +139,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     var rest = data
     do {
       while let message = try deframer.next(&rest) {
-        guard entry.method.takesOneRequest else {
+        guard entry.takesOneRequest else {
           deliver(message)
           continue
         }
@@ -149,7 +151,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     } catch {
       return finish(error.status(limit: deframer.limit, encoding: encoding))
     }
-    if entry.method.takesOneRequest {
+    if entry.takesOneRequest {
       stream.consume(data.count)
     } else {
       received(data.count)
@@ -161,7 +163,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     if deframer.isInside {
       return finish(RPCError(.internalError, "the request ends inside a message"))
     }
-    if entry.method.takesOneRequest {
+    if entry.takesOneRequest {
       guard request != nil else {
         return finish(RPCError(.unimplemented, "no request message"))
       }
@@ -186,12 +188,20 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
         RPCError(.resourceExhausted, "too many handlers of this connection are still running"))
     }
     phase = .running
+    if !entry.isUnary { openBuffers() }
     let bytes = request ?? []
     request = nil
     if entry.execution == .loop {
       let task = Task.immediate(executorPreference: loop) {
-        let outcome = await self.outcome(of: entry.method, bytes)
-        self.handlerEnded(outcome)
+        // Not behind another asynchronous function: each costs two looks for an executor.
+        guard case .unary(let body) = entry.method.body else {
+          return self.handlerEnded(await self.outcome(of: entry.method, bytes))
+        }
+        do {
+          self.handlerEnded(.success(try await body(bytes, ServerContext(call: self))))
+        } catch {
+          self.handlerEnded(.failure(RPCError(handlerError: error)))
+        }
       }
       if phase == .running { self.task = task }
     } else {
@@ -283,31 +293,36 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   private func finish(_ error: RPCError?) {
     guard phase != .done else { return }
     if let stream {
-      var error = error
-      let trailing = extra.withLock { $0?.trailing } ?? Metadata()
-      // A handler's mistake is answered, not hidden: the fields would be dropped or, worse,
-      // spoil the block.
-      if error == nil, let problem = trailing.problem {
-        error = RPCError(.internalError, problem)
-      }
-      if let problem = extra.withLock({ $0?.initial.problem }) {
-        error = RPCError(.internalError, problem)
-        setInitialMetadata([:])
-      }
-      switch error {
-      case nil where trailing.isEmpty:
+      if error == nil, extra.withLock({ $0 == nil }) {
         _ = streamForMessages()
         stream.send(trailers: ServerHeaders.statusOK)
-      case nil:
-        _ = streamForMessages()
-        stream.send(trailers: HeaderList(base: ServerHeaders.statusOK, adding: trailing.fields))
-      case let error?:
-        let base = headersSent ? nil : ServerHeaders.response
-        stream.send(trailers: HeaderList(base: base, adding: error.statusFields))
-        headersSent = true
+      } else {
+        sendStatus(error, on: stream)
       }
     }
     end()
+  }
+
+  private func sendStatus(_ error: RPCError?, on stream: HTTP2Stream) {
+    var error = error
+    let extra = extra.withLock { $0 } ?? Extra()
+    // A handler's mistake is answered, not hidden: the fields would be dropped or, worse,
+    // spoil the block.
+    if let problem = extra.initial.problem {
+      error = RPCError(.internalError, problem)
+      setInitialMetadata([:])
+    } else if error == nil, let problem = extra.trailing.problem {
+      error = RPCError(.internalError, problem)
+    }
+    if let error {
+      let base = headersSent ? nil : ServerHeaders.response
+      headersSent = true
+      stream.send(trailers: HeaderList(base: base, adding: error.statusFields))
+    } else {
+      _ = streamForMessages()
+      stream.send(
+        trailers: HeaderList(base: ServerHeaders.statusOK, adding: extra.trailing.fields))
+    }
   }
 
   /// An HTTP status, for what is no gRPC request at all.
@@ -326,7 +341,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
       self.task = nil
     }
     // Nobody reads or writes messages beside a unary handler's arguments and result.
-    guard let entry, !entry.method.isUnary else { return }
+    guard let entry, !entry.isUnary else { return }
     let over = RPCError(.cancelled, "the call is over")
     endMessages(over, dropping: true)
     closeSending(over)
@@ -347,6 +362,13 @@ extension UnsafeRawBufferPointer {
   /// Byte for byte.
   func equals(_ text: StaticString) -> Bool {
     guard count == text.utf8CodeUnitCount else { return false }
-    return elementsEqual(UnsafeBufferPointer(start: text.utf8Start, count: count))
+    guard let baseAddress else { return true }
+    return memcmp(baseAddress, text.utf8Start, count) == 0
+  }
+
+  /// Byte for byte.
+  func equals(_ bytes: [UInt8]) -> Bool {
+    guard count == bytes.count, let baseAddress else { return bytes.isEmpty && isEmpty }
+    return memcmp(baseAddress, bytes, count) == 0
   }
 }

@@ -10,6 +10,8 @@ final class ServerConnection: ConnectionHandler, @unchecked Sendable {
   /// Handlers that a peer cancelled may still be winding up: they count until they end, or
   /// a peer that opens and resets streams would start any number (CVE-2023-44487).
   private var runningHandlers = 0
+  /// A client calls itself the same in every call: one string serves all of them.
+  private var lastUserAgent = ""
 
   init(_ http2: HTTP2Connection, host: ServerHost) {
     self.http2 = http2
@@ -21,6 +23,14 @@ final class ServerConnection: ConnectionHandler, @unchecked Sendable {
       call.stream = stream
       return call
     }
+  }
+
+  func userAgent(_ bytes: UnsafeRawBufferPointer) -> String {
+    let same = lastUserAgent.utf8.withContiguousStorageIfAvailable { known in
+      known.count == bytes.count && bytes.elementsEqual(known)
+    }
+    if same != true { lastUserAgent = String(decoding: bytes, as: UTF8.self) }
+    return lastUserAgent
   }
 
   func beginHandler() -> Bool {
