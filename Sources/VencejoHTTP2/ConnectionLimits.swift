@@ -43,6 +43,7 @@ final class ConnectionLimits: @unchecked Sendable {
     nghttp2_option_set_stream_reset_rate_limit(
       made, UInt64(max(configuration.receivedResetBurst, 0)),
       UInt64(max(configuration.receivedResetRate, 0)))
+    nghttp2_option_set_max_send_header_block_length(made, HeaderList.maxSize + 64)
     // Per SETTINGS frame; six are defined, a few more may be extensions.
     nghttp2_option_set_max_settings(made, 32)
     nghttp2_option_set_max_outbound_ack(made, max(configuration.idleFrameBurst, 1) * 2)

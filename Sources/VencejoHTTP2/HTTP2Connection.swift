@@ -159,8 +159,8 @@ public final class HTTP2Connection: @unchecked Sendable {
   }
 
   /// Opens a stream with a request's headers (client). Throws
-  /// `.connectionClosed`, `.connectionShuttingDown`, `.streamLimitReached` or
-  /// `.streamIDsExhausted`; nothing was sent then.
+  /// `.connectionClosed`, `.connectionShuttingDown`, `.streamLimitReached`,
+  /// `.streamIDsExhausted` or `.headersTooLarge`; nothing was sent then.
   public func open(
     handler: any StreamHandler, headers: HeaderList, endStream: Bool
   ) throws(HTTP2Error) -> HTTP2Stream {
@@ -174,6 +174,9 @@ public final class HTTP2Connection: @unchecked Sendable {
     guard openStreamCount < peerMaxConcurrentStreams else {
       openWasRefused = true
       throw HTTP2Error(.streamLimitReached, "\(openStreamCount) streams are open")
+    }
+    guard headers.size <= HeaderList.maxSize else {
+      throw HTTP2Error(.headersTooLarge, "a header list of \(headers.size) bytes")
     }
     let next = nghttp2_session_get_next_stream_id(session)
     guard next <= UInt32(Int32.max) else {

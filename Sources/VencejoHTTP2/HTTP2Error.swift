@@ -35,6 +35,7 @@ public struct HTTP2Error: Error, Sendable, Hashable, CustomStringConvertible {
     case connectionShuttingDown
     case streamLimitReached
     case streamIDsExhausted
+    case headersTooLarge
     case handshakeTimedOut
     case settingsTimedOut
     case keepaliveTimedOut

@@ -59,12 +59,15 @@ public final class HTTP2Stream: @unchecked Sendable {
   private var isOpen: Bool { !isClosed && !isReset }
 
   /// Sends the response's headers, or informational ones (a `:status` in the 100s).
-  /// A client's headers go with `HTTP2Connection.open`.
+  /// A client's headers go with `HTTP2Connection.open`. A list too large to send resets
+  /// the stream with INTERNAL_ERROR, here and as trailers.
   public func send(headers: HeaderList) {
     connection.loop.assertCurrent()
     guard isOpen, connection.isServer, !responseStarted else { return }
     let list = headers.storage
-    if list.isInformational {
+    if list.size > HeaderList.maxSize {
+      reset(HTTP2Code.internalError)
+    } else if list.isInformational {
       additions.informational.append(list)
       _ = nghttp2_submit_headers(
         connection.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, nil, list.fields, list.count, nil
@@ -103,8 +106,12 @@ public final class HTTP2Stream: @unchecked Sendable {
   public func send(trailers: HeaderList) {
     connection.loop.assertCurrent()
     guard isOpen, !ending else { return }
-    ending = true
     let list = trailers.storage
+    if list.size > HeaderList.maxSize {
+      reset(HTTP2Code.internalError)
+      return
+    }
+    ending = true
     heldTrailers = list
     guard responseStarted || !connection.isServer else {
       responseStarted = true

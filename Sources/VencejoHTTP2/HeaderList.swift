@@ -31,6 +31,13 @@ public struct HeaderList: Sendable {
   /// How many fields it has.
   public var count: Int { storage.count }
 
+  /// Bytes of names and values, with 32 more for each field (RFC 9113, section
+  /// 6.5.2). Lists above `HeaderList.maxSize` cannot be sent.
+  public var size: Int { storage.size }
+
+  /// The largest list nghttp2 is asked to send: 1 MiB, far beyond what peers take.
+  public static let maxSize = 1 << 20
+
   /// Names and values as text, for logs and tests.
   public var fields: [(name: String, value: String)] {
     (0..<storage.count).map { i in
@@ -53,12 +60,14 @@ final class HeaderStorage: @unchecked Sendable {
   @exclusivity(unchecked) private(set) var count: Int
   @exclusivity(unchecked) private var free: UnsafeMutablePointer<UInt8>
   private let base: HeaderStorage?
+  @exclusivity(unchecked) private(set) var size: Int
   /// A response of the 100s, which is not the last.
   private(set) var isInformational: Bool
 
   init(base: HeaderStorage?, count more: Int, bytes: Int) {
     self.base = base
     count = base?.count ?? 0
+    size = base?.size ?? 0
     isInformational = base?.isInformational ?? false
     let table = (count + more) * MemoryLayout<nghttp2_nv>.stride
     let memory = UnsafeMutableRawPointer.allocate(
@@ -83,6 +92,7 @@ final class HeaderStorage: @unchecked Sendable {
         name: nameStart, value: valueStart, namelen: nameLength, valuelen: free - valueStart,
         flags: UInt8(flags)))
     count += 1
+    size += nameLength + (free - valueStart) + 32
     // ":status", told from ":scheme" by its third byte.
     if nameLength == 7, nameStart[0] == UInt8(ascii: ":"), nameStart[2] == UInt8(ascii: "t"),
       valueStart < free

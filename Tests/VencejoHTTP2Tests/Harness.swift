@@ -120,6 +120,10 @@ func behave(_ handler: Recorder, _ log: EventLog<Event>) {
       stream.send(headers: okHead)
       stream.send(data: [UInt8](repeating: 7, count: 1 << 20))
       stream.send(trailers: okTail)
+    case let path? where path.hasPrefix("/large-headers/"):
+      let size = Int(path.dropFirst(15)) ?? 0
+      stream.send(
+        trailers: HeaderList(base: okHead, adding: [("x", String(repeating: "{", count: size))]))
     default: break
     }
   }

@@ -89,6 +89,20 @@ import Testing
     #expect(connection == nil)
   }
 
+  /// More than a frame holds, and more than nghttp2 sends.
+  @Test func largeHeaderLists() throws {
+    let h = try Harness()
+    h.peer.preface()
+    h.peer.open(1, "/large-headers/200000", endStream: true)
+    let head = try #require(h.peer.next(Frame.headers, stream: 1))
+    #expect(head.flags & 4 == 0 && head.payload.count == 16_384)
+    #expect(h.peer.next(Frame.continuation, stream: 1) != nil)
+    h.peer.open(3, "/large-headers/2000000", endStream: true)
+    #expect(h.peer.next(Frame.reset, stream: 3)?.word(0) == HTTP2Code.internalError)
+    #expect(h.closedCode(3) == HTTP2Code.internalError)
+    #expect(h.closedCode(1) == 0)
+  }
+
   @Test func aSharedListIsReadInPlace() {
     let base = HeaderList([(":status", "200"), ("Content-Type", "application/grpc")])
     let list = HeaderList(base: base, adding: [("Grpc-Status", "5"), ("grpc-message", "né")])
