@@ -34,6 +34,22 @@ import VencejoCrypto
     #expect(try await store.authenticate(ben.tokens.accessToken).role == .administrator)
   }
 
+  @Test func administratorsAreGrantedBesideARunningServer() async throws {
+    _ = try await signUp("ana")
+    let ben = try await signUp("ben")
+    let granted = try Store.grantAdministrator(directory: scratch.path, handle: "Ben")
+    #expect(granted.id == ben.account.id)
+    #expect(try await store.authenticate(ben.tokens.accessToken).role == .administrator)
+    // The server's writer goes on.
+    _ = try await signUp("cleo")
+    #expect(
+      await reason { try Store.grantAdministrator(directory: scratch.path, handle: "nobody") }
+        == "USER_NOT_FOUND")
+    #expect(
+      await reason { try Store.grantAdministrator(directory: "/proc/nowhere", handle: "ana") }
+        == "STORAGE_UNREADABLE")
+  }
+
   @Test func aRemoteFirstAccountIsNoAdministrator() async throws {
     let ana = try await store.signUp(
       NewAccount(handle: "ana", password: "password", isLocal: false))

@@ -5,13 +5,16 @@ import VencejoStore
 /// The one place where a call's bearer token becomes a person.
 final class Authenticator: Sendable {
   private struct Cache {
-    var known: [String: Principal] = [:]
+    var known: [String: (principal: Principal, until: Int64)] = [:]
     /// Grows with each revocation: an answer that was read before one must not be kept after
     /// it.
     var generation: UInt64 = 0
   }
 
   private static let capacity = 8192
+  /// Microseconds after which a token is looked up again: a role granted from outside the
+  /// server is seen then.
+  private static let freshness: Int64 = 30_000_000
   private static let missing = StoreError(
     .unauthenticated, "MISSING_CREDENTIAL",
     "this method needs the metadata 'authorization: Bearer <access token>'")
@@ -28,19 +31,15 @@ final class Authenticator: Sendable {
   func principal(_ context: ServerContext) async throws(StoreError) -> Principal {
     guard let token = Self.bearerToken(context.metadata) else { throw Self.missing }
     let (known, generation) = cache.withLock { ($0.known[token], $0.generation) }
-    if let known {
-      guard known.accessExpireTime > store.now else {
-        cache.withLock { _ = $0.known.removeValue(forKey: token) }
-        throw .accessTokenExpired
-      }
-      return known
-    }
+    if let known, known.until > store.now { return known.principal }
     let principal = try await store.authenticate(token)
     cache.withLock { cache in
       guard cache.generation == generation else { return }
       // Full of tokens that may have expired: forget all rather than keep an order of use.
       if cache.known.count >= Self.capacity { cache.known.removeAll() }
-      cache.known[token] = principal
+      cache.known[token] = (
+        principal, min(principal.accessExpireTime, store.now + Self.freshness)
+      )
     }
     return principal
   }
@@ -50,7 +49,7 @@ final class Authenticator: Sendable {
     let gone = Set(sessions)
     cache.withLock { cache in
       cache.generation &+= 1
-      cache.known = cache.known.filter { !gone.contains($0.value.session) }
+      cache.known = cache.known.filter { !gone.contains($0.value.principal.session) }
     }
   }
 

@@ -113,3 +113,32 @@ extension WriteTransaction {
     return try account(id: found.id)
   }
 }
+
+extension Store {
+  /// Makes a user administrator, from another process than the server's: it opens the database
+  /// beside a server that may be running, which notices within half a minute. Blocks.
+  ///
+  /// Safe beside the server's writer because it is one small transaction of SQLite's own and
+  /// logs no event.
+  ///
+  /// - Throws: `USER_NOT_FOUND`, and what ``open(directory:options:)`` throws but
+  ///   `DATA_FOLDER_IN_USE`.
+  @discardableResult
+  public static func grantAdministrator(directory: String, handle: String) throws(StoreError)
+    -> Account
+  {
+    let connection: Connection
+    do throws(SQLiteError) {
+      connection = try Connection(path: "\(directory)/vencejo.sqlite", mode: .readWrite)
+      try connection.check(Schema.migrations, application: Schema.application)
+      try connection.begin(.immediate)
+    } catch { throw StoreError(error) }
+    defer { connection.rollback() }
+    let transaction = WriteTransaction(
+      connection, tokens: TokenAuthority(keys: [], root: [], history: []), now: systemClock(),
+      base: 0)
+    let account = try transaction.grantAdministrator(handle: handle)
+    do throws(SQLiteError) { try connection.commit() } catch { throw StoreError(error) }
+    return account
+  }
+}

@@ -42,8 +42,8 @@ extension WriteTransaction {
     let bodyHash = SHA256.digest(body.bytes)
     let known = try rememberedAnswer(
       user: user, rpc: "CreateChat", requestID: new.requestID, bodyHash: bodyHash)
-    if let known, let id = UUID(bytes: known) {
-      return CreatedChat(chat: try chat(id, for: user), isNew: true, failures: [:])
+    if let known, let id = UUID(bytes: Array(known.dropLast())) {
+      return CreatedChat(chat: try chat(id, for: user), isNew: known.last == 1, failures: [:])
     }
     let result =
       switch new.kind {
@@ -53,7 +53,7 @@ extension WriteTransaction {
       }
     try rememberAnswer(
       user: user, rpc: "CreateChat", requestID: new.requestID, bodyHash: bodyHash,
-      answer: result.chat.id.bytes)
+      answer: result.chat.id.bytes + [result.isNew ? 1 : 0])
     return result
   }
 
