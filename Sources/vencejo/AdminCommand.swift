@@ -6,15 +6,15 @@ enum AdminCommand {
   static let help = """
     usage: vencejo admin grant HANDLE [--data FOLDER]
 
-    Makes an account administrator of the server. The folder must not be in use: stop the
-    server first.
+    Makes an account administrator of the server. A running server notices within half a
+    minute.
 
       --data FOLDER   the server's data (default: ./data)
 
       vencejo admin grant ana --data /var/lib/vencejo
     """
 
-  static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
+  static func run(_ arguments: some Sequence<String>, _ output: Output) -> Int32 {
     do {
       let arguments = try ArgumentList(
         arguments, options: [.init("data", short: "d", value: true), .init("help", short: "h")])
@@ -26,7 +26,7 @@ enum AdminCommand {
         throw ArgumentList.Fault("needs 'grant' and a handle")
       }
       let handle = arguments.words[1]
-      try await Backend.grantAdministrator(
+      try Backend.grantAdministrator(
         to: handle, inDataFolder: arguments["data"] ?? "data")
       output.line("\(handle) is administrator")
       return ExitCode.ok

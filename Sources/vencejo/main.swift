@@ -16,7 +16,7 @@ switch arguments.first {
 case "serve": exit(await ServeCommand.run(rest, output))
 case "call": exit(await CallCommand.run(rest, output))
 case "list": exit(await ListCommand.run(rest, output))
-case "admin": exit(await AdminCommand.run(rest, output))
+case "admin": exit(AdminCommand.run(rest, output))
 case "--version", "-V", "version":
   output.line("vencejo \(VencejoRPC.version)")
   exit(ExitCode.ok)

@@ -26,13 +26,6 @@ public struct NewAccount: Sendable {
 }
 
 extension Store {
-  /// Makes a user administrator of the server.
-  ///
-  /// - Throws: `USER_NOT_FOUND`.
-  public func grantAdministrator(handle: String) async throws(StoreError) {
-    _ = try await write { try $0.grantAdministrator(handle: handle) }
-  }
-
   /// Makes an account and its first session.
   ///
   /// - Throws: `BAD_HANDLE`, `BAD_EMAIL`, `WEAK_PASSWORD`, `HANDLE_TAKEN`, `EMAIL_TAKEN`,
