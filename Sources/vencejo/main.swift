@@ -1,6 +1,7 @@
 // The program: arguments and exit codes only.
 
 import Glibc
+import VencejoConsole
 import VencejoRPC
 import VencejoTools
 
@@ -14,6 +15,7 @@ let output = Output.standard
 
 switch arguments.first {
 case "serve": exit(await ServeCommand.run(rest, output))
+case "console": exit(await Console.run(arguments: Array(rest)))
 case "call": exit(await CallCommand.run(rest, output))
 case "list": exit(await ListCommand.run(rest, output))
 case "admin": exit(AdminCommand.run(rest, output))
