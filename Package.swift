@@ -110,12 +110,20 @@ let package = Package(
       ]),
     tests(
       "VencejoClientTests",
-      ["VencejoClient", "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoProtobuf"]),
+      [
+        "VencejoClient", "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2",
+        "VencejoProtobuf",
+      ]),
     tests(
       "VencejoToolsTests",
       [
         "VencejoTools", "VencejoRPC", "VencejoHTTP2", "VencejoJSON", "VencejoProtobuf", "InteropEcho",
       ]),
-    tests("VencejoConsoleTests", ["VencejoConsole", "VencejoClient", "CTerminal"]),
+    tests(
+      "VencejoConsoleTests",
+      [
+        "VencejoConsole", "VencejoClient", "VencejoServer", "VencejoAPI", "VencejoRPC",
+        "VencejoHTTP2", "VencejoTools", "CTerminal",
+      ]),
   ]
 )

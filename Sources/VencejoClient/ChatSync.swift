@@ -53,7 +53,7 @@ final class ChatSync: Sendable {
       request.snapshot = .init(
         chatLimit: Int32(clamping: configuration.snapshotChats),
         messagesPerChat: Int32(clamping: configuration.snapshotMessages))
-      request.heartbeatInterval = .init(seconds: Int64(configuration.heartbeat))
+      request.heartbeatInterval = .init(configuration.heartbeat)
       return chat.subscribe(request, options)
     }
     do throws(RPCError) {

@@ -41,7 +41,7 @@ public struct RecordWatch: AsyncSequence, Sendable {
         request.parent = parent
         request.targets = targets
         request.resumeToken = token
-        request.heartbeatInterval = .init(seconds: Int64(heartbeat))
+        request.heartbeatInterval = .init(heartbeat)
         return records.subscribe(request, options)
       })
   }

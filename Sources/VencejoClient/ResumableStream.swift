@@ -68,7 +68,7 @@ final class ResumableStream<Frame: ResumableFrame>: Sendable {
 
   private let state: Mutex<State>
   private let authenticator: Authenticator
-  private let heartbeat: Int
+  private let heartbeat: Duration
   private let open: Open
   private let report: @Sendable (ConnectionState) -> Void
 
@@ -76,7 +76,7 @@ final class ResumableStream<Frame: ResumableFrame>: Sendable {
   private static var largestGroup: Int { 1_000_000 }
 
   init(
-    token: String, authenticator: Authenticator, heartbeat: Int,
+    token: String, authenticator: Authenticator, heartbeat: Duration,
     report: @escaping @Sendable (ConnectionState) -> Void, open: @escaping Open
   ) {
     state = Mutex(State(token: token))
@@ -168,7 +168,7 @@ final class ResumableStream<Frame: ResumableFrame>: Sendable {
 
   /// Ends a stream that fell silent: half-open connections tell nobody that they are dead.
   private func watch(_ generation: Int) {
-    let limit = Duration.milliseconds(heartbeat * 2500)
+    let limit = heartbeat * 5 / 2
     Task { [weak self] in
       while true {
         guard

@@ -20,9 +20,9 @@ public final class VencejoClient: Sendable {
     public var clientVersion = ""
     /// Of one call.
     public var timeout: Duration = .seconds(10)
-    /// How often the server is asked for a sign of life on a quiet stream, in seconds. After two
-    /// and a half of these without any frame the stream is given up and opened again.
-    public var heartbeat = 20
+    /// How often the server is asked for a sign of life on a quiet stream (it grants 5 s to 60 s).
+    /// After two and a half of these without any frame the stream is given up and opened again.
+    public var heartbeat: Duration = .seconds(20)
     /// Chats and messages that a first connection brings into the cache.
     public var snapshotChats = 200
     public var snapshotMessages = 30
