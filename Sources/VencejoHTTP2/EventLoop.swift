@@ -18,7 +18,7 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
     case work(@Sendable () -> Void)
   }
 
-  struct Inbox: ~Copyable {
+  struct Inbox {
     var jobs: [Job] = []
     /// The loop waits, or is about to, in the kernel: the next job must wake it.
     var asleep = false
@@ -35,7 +35,7 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
   public let name: String
   let epoll: Int32
   private let wakeup: Int32
-  private let inbox = Mutex(Inbox())
+  private let inbox = Locked(Inbox())
   private let inboxHasJobs = Atomic<Bool>(false)
   private let stopping = Atomic<Bool>(false)
   private nonisolated(unsafe) var thread = pthread_t()

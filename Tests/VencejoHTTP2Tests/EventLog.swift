@@ -1,9 +1,10 @@
 import Glibc
-import Synchronization
+
+@testable import VencejoHTTP2
 
 /// What happened on a loop, for a test on another thread to wait for.
 final class EventLog<Event: Sendable>: Sendable {
-  private let events = Mutex<[Event]>([])
+  private let events = Locked<[Event]>([])
 
   func push(_ event: Event) { events.withLock { $0.append(event) } }
 
