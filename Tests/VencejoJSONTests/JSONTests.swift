@@ -141,4 +141,33 @@ struct JSONTests {
     #expect(method.path == "/p.S/M" && method.input == "p.A")
     #expect(method.serverStreaming && !method.clientStreaming)
   }
+
+  /// Texts with a byte changed either parse or give an error; nothing traps, and what parses
+  /// is written and read again alike.
+  @Test func mutations() throws {
+    let tree = Fixture.Tree(
+      label: "a\"é", left: .init(content: .scalars(.init(doubleValue: 1.5e-7, bytesValue: [1]))),
+      children: [.init(last: -5)], content: .color(.red), named: ["x": .init(label: "y")])
+    let known = Fixture.WellKnown(
+      timestamp: .init(seconds: 1, nanos: 5), duration: .init(seconds: -3, nanos: -1),
+      fieldMask: .init("a_b"), any: .init(packing: Google.Duration(seconds: 1)),
+      struct: .init(fields: ["k": .init(kind: .nullValue(.nullValue))]),
+      int64Wrapper: .init(value: 9))
+    try mutate(tree)
+    try mutate(known)
+  }
+
+  private func mutate<M: Message>(_ message: M) throws {
+    let text = Array(try message.jsonString().utf8)
+    for index in text.indices {
+      for byte in "\\\"{}[]:,0-.eEnu9A_Z \u{1}".utf8 {
+        var text = text
+        text[index] = byte
+        guard let changed = try? M(jsonString: String(decoding: text, as: UTF8.self)) else {
+          continue
+        }
+        #expect(try M(jsonString: changed.jsonString()) == changed)
+      }
+    }
+  }
 }

@@ -122,6 +122,19 @@ struct OracleTests {
       return bytes
     }
     #expect(try compare(Fixture.Tree.self, inputs) == 3)
+    // Each step into a map is two messages: the entry and its value.
+    let maps = [49, 50, 51, 200].map { depth -> [UInt8] in
+      var tree = Fixture.Tree()
+      for _ in 0..<depth { tree = Fixture.Tree(named: ["": tree]) }
+      return tree.serializedBytes()
+    }
+    #expect(try compare(Fixture.Tree.self, maps) == 2)
+    // A packed list is no message.
+    var lists = Fixture.Lists(int32s: [1, 2], fixed32s: [3]).serializedBytes()
+    for _ in 0..<100 {
+      lists = [0x12] + Google.BytesValue(value: lists).serializedBytes().dropFirst()
+    }
+    #expect(try compare(Fixture.Tree.self, [lists]) == 1)
   }
 }
 

@@ -1,0 +1,135 @@
+import Testing
+import VencejoProtobuf
+
+@testable import VencejoGenerator
+
+/// What the generated code contains; that it compiles and works, VencejoProtobufTests show.
+struct GeneratorTests {
+  private func respond(
+    _ file: Google.FileDescriptorProto, _ parameter: String = ""
+  ) -> Google.CodeGeneratorResponse {
+    var request = Google.CodeGeneratorRequest()
+    request.fileToGenerate = [file.name ?? ""]
+    request.parameter = parameter
+    request.protoFile = [file]
+    return Generator.respond(to: request)
+  }
+
+  private func file(_ messages: [Google.DescriptorProto]) -> Google.FileDescriptorProto {
+    Google.FileDescriptorProto(
+      name: "a/b.proto", package: "x.y.v1", messageType: messages, syntax: "proto3")
+  }
+
+  private func field(
+    _ name: String, _ number: Int32, _ type: Google.FieldDescriptorProto.TypeEnum,
+    _ typeName: String? = nil
+  ) -> Google.FieldDescriptorProto {
+    Google.FieldDescriptorProto(
+      name: name, number: number, label: .optional, type: type, typeName: typeName)
+  }
+
+  private let service = Google.ServiceDescriptorProto(
+    name: "Shapes",
+    method: [
+      .init(name: "One", inputType: ".x.y.v1.M", outputType: ".x.y.v1.M"),
+      .init(name: "Out", inputType: ".x.y.v1.M", outputType: ".x.y.v1.M", serverStreaming: true),
+      .init(name: "In", inputType: ".x.y.v1.M", outputType: ".x.y.v1.M", clientStreaming: true),
+      .init(
+        name: "Both", inputType: ".x.y.v1.M", outputType: ".x.y.v1.M", clientStreaming: true,
+        serverStreaming: true),
+    ])
+
+  @Test func filesAndNames() throws {
+    var input = file([.init(name: "M", field: [field("snake_case", 1, .string)])])
+    input.service = [service]
+    let response = respond(input)
+    #expect(response.error == nil)
+    #expect(response.supportedFeatures == 1)
+    #expect(response.file.map(\.name) == ["a.b.messages.swift", "a.b.services.swift"])
+    let messages = try #require(response.file[0].content)
+    #expect(messages.contains("public enum XYV1 {}"))
+    #expect(messages.contains("public var snakeCase: Swift::String = \"\""))
+    #expect(messages.contains("public static let bProto"))
+    #expect(respond(input, "services=false").file.count == 1)
+  }
+
+  /// At most 25 lines and 1 KB of source for an rpc.
+  @Test func stubs() throws {
+    var input = file([.init(name: "M")])
+    input.service = [service]
+    let stubs = try #require(respond(input, "namespace=N,module=Mod").file.last?.content)
+    let lines = [
+      "public protocol ShapesService: VencejoRPC::Service {",
+      "public struct ShapesClient: VencejoRPC::ServiceClient {",
+      "func one(_ request: Mod::N.M, _ context: VencejoRPC::ServerContext) async throws -> Mod::N.M",
+      ".bidirectional(\"/x.y.v1.Shapes/Both\", self.both),",
+      "self.channel.clientStreaming(\"/x.y.v1.Shapes/In\", options)",
+      "throw VencejoRPC::RPCError.unimplemented(\"/x.y.v1.Shapes/One\")",
+    ]
+    for line in lines { #expect(stubs.contains(line)) }
+    #expect(stubs.utf8.count < 4 * 1024)
+    #expect(stubs.split(separator: "\n").count < 4 * 25)
+  }
+
+  @Test func visibility() throws {
+    let response = respond(file([.init(name: "M")]), "visibility=internal")
+    #expect(response.file[0].content?.contains("public") == false)
+  }
+
+  @Test(arguments: [
+    "nonsense", "visibility=private", "import=x", "import=a:b", "services=yes", "namespace=",
+  ])
+  func mistakesInOptions(parameter: String) {
+    let response = respond(file([]), parameter)
+    #expect(response.error != nil)
+    #expect(response.file.isEmpty)
+  }
+
+  @Test func options() throws {
+    let options = try GeneratorOptions(parameter: "namespace=A,import=p.q:Mod::Space")
+    #expect(options.namespace == "A")
+    #expect(options.imports["p.q"] == .init(module: "Mod", namespace: "Space"))
+  }
+
+  /// protoc never sends such, but nothing may trap.
+  @Test func brokenDescriptors() {
+    #expect(respond(file([.init(name: "M", field: [field("f", 1, .message, ".no")])])).error != nil)
+    #expect(respond(file([.init(field: [.init()])])).error == nil)
+    var request = Google.CodeGeneratorRequest()
+    request.fileToGenerate = ["missing.proto"]
+    #expect(Generator.respond(to: request).error != nil)
+  }
+
+  /// Large and recursive messages keep their fields in a box, others do not.
+  @Test func boxes() throws {
+    let many = (1...7).map { field("f\($0)", Int32($0), .string) }
+    let content = try #require(
+      respond(
+        file([
+          .init(name: "Small", field: Array(many.prefix(5))), .init(name: "Large", field: many),
+          .init(name: "Knot", field: [field("knot", 1, .message, ".x.y.v1.Knot")]),
+          .init(name: "Ping", field: [field("pong", 1, .message, ".x.y.v1.Pong")]),
+          .init(name: "Pong", field: [field("ping", 1, .message, ".x.y.v1.Ping")]),
+        ])
+      ).file[0].content)
+    func isBoxed(_ name: String) -> Bool {
+      let body = content.split(separator: "struct \(name): ")[1]
+      return body.split(separator: "VencejoProtobuf::Message {")[0].contains("Boxed(Storage())")
+    }
+    #expect(!isBoxed("Small"))
+    #expect(isBoxed("Large"))
+    #expect(isBoxed("Knot"))
+    #expect(isBoxed("Ping") != isBoxed("Pong"))
+  }
+
+  @Test func comments() throws {
+    var input = file([.init(name: "M", field: [field("f", 1, .bool)])])
+    input.sourceCodeInfo = .init(location: [
+      .init(path: [4, 0], leadingComments: " A message.\n\n With two lines. \n"),
+      .init(path: [4, 0, 2, 0], trailingComments: " Behind.\n"),
+    ])
+    let content = try #require(respond(input).file[0].content)
+    #expect(content.contains("  /// A message.\n  ///\n  /// With two lines.\n  public struct M"))
+    #expect(content.contains("    /// Behind.\n    public var f: Swift::Bool = false"))
+  }
+}
