@@ -76,25 +76,27 @@ enum Names {
     }
     var result = stripped.map(camel)
     let usable =
-      result.allSatisfy { $0.first?.isLetter == true } && Set(result).count == result.count
+      stripped.allSatisfy { $0.first?.isLetter == true } && Set(result).count == result.count
     if !usable { result = names.map(camel) }
     return result.map { values.contains($0) ? $0 + "Value" : escaped($0) }
   }
 
   static func lowerCamel(_ name: String) -> String {
-    let upper = upperCamel(name)
+    let parts = name.split(separator: "_", maxSplits: 1)
+    guard let first = parts.first.map({ upperCamel(String($0)) }) else { return "" }
     // A leading acronym goes down as a whole: HTTPRule, httpRule; ID, id.
-    let capitals = upper.prefix { $0.isUppercase }.count
-    let down = capitals <= 1 || capitals == upper.count ? capitals : capitals - 1
-    return upper.prefix(down).lowercased() + upper.dropFirst(down)
+    let capitals = first.prefix { $0.isUppercase }.count
+    let down = capitals <= 1 || capitals == first.count ? capitals : capitals - 1
+    let rest = parts.count > 1 ? upperCamel(String(parts[1]), isStart: false) : ""
+    return first.prefix(down).lowercased() + first.dropFirst(down) + rest
   }
 
-  static func upperCamel(_ name: String) -> String {
+  static func upperCamel(_ name: String, isStart: Bool = true) -> String {
     var result = ""
     for part in name.split(separator: "_") {
       result += part.prefix(1).uppercased() + part.dropFirst()
     }
-    if let first = result.first, first.isNumber { result = "N" + result }
+    if isStart, let first = result.first, first.isNumber { result = "N" + result }
     return result
   }
 

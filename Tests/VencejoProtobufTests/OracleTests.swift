@@ -130,11 +130,9 @@ struct OracleTests {
     }
     #expect(try compare(Fixture.Tree.self, maps) == 2)
     // A packed list is no message.
-    var lists = Fixture.Lists(int32s: [1, 2], fixed32s: [3]).serializedBytes()
-    for _ in 0..<100 {
-      lists = [0x12] + Google.BytesValue(value: lists).serializedBytes().dropFirst()
-    }
-    #expect(try compare(Fixture.Tree.self, [lists]) == 1)
+    var lists = Fixture.Tree(numbers: [1, 2])
+    for _ in 0..<100 { lists = Fixture.Tree(left: lists) }
+    #expect(try compare(Fixture.Tree.self, [lists.serializedBytes()]) == 1)
   }
 }
 

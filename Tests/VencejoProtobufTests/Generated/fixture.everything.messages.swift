@@ -56,38 +56,38 @@ extension Fixture {
       bGFyc1IFdmFsdWU6AjgBGkIKFEZpeGVkMzJUb1NpbnQzMkVudHJ5EhAKA2tleRgBIAEoB1IDa2V5EhQKBXZhbHVlGAIgASgR\
       UgV2YWx1ZToCOAEaUAoTU2ZpeGVkNjRUb1RyZWVFbnRyeRIQCgNrZXkYASABKBBSA2tleRIjCgV2YWx1ZRgCIAEoCzINLmZp\
       eHR1cmUuVHJlZVIFdmFsdWU6AjgBGkAKElN0cmluZ1RvRmxvYXRFbnRyeRIQCgNrZXkYASABKAlSA2tleRIUCgV2YWx1ZRgC\
-      IAEoAlIFdmFsdWU6AjgBIvsDCgRUcmVlEhQKBWxhYmVsGAEgASgJUgVsYWJlbBIhCgRsZWZ0GAIgASgLMg0uZml4dHVyZS5U\
+      IAEoAlIFdmFsdWU6AjgBIpUECgRUcmVlEhQKBWxhYmVsGAEgASgJUgVsYWJlbBIhCgRsZWZ0GAIgASgLMg0uZml4dHVyZS5U\
       cmVlUgRsZWZ0EikKCGNoaWxkcmVuGAMgAygLMg0uZml4dHVyZS5UcmVlUghjaGlsZHJlbhIYCgZudW1iZXIYBCABKANIAFIG\
       bnVtYmVyEhQKBHRleHQYBSABKAlIAFIEdGV4dBIpCgdzdWJ0cmVlGAYgASgLMg0uZml4dHVyZS5UcmVlSABSB3N1YnRyZWUS\
       FAoEYmxvYhgHIAEoDEgAUgRibG9iEiYKBWNvbG9yGAggASgOMg4uZml4dHVyZS5Db2xvckgAUgVjb2xvchIsCgdzY2FsYXJz\
       GAkgASgLMhAuZml4dHVyZS5TY2FsYXJzSABSB3NjYWxhcnMSFAoEZmxhZxgKIAEoCEgAUgRmbGFnEhYKBXJhdGlvGAsgASgB\
-      SABSBXJhdGlvEi4KBW5hbWVkGAwgAygLMhguZml4dHVyZS5UcmVlLk5hbWVkRW50cnlSBW5hbWVkEhYKBGxhc3QY/////wEg\
-      ASgRUgRsYXN0GkcKCk5hbWVkRW50cnkSEAoDa2V5GAEgASgJUgNrZXkSIwoFdmFsdWUYAiABKAsyDS5maXh0dXJlLlRyZWVS\
-      BXZhbHVlOgI4AUIJCgdjb250ZW50IokCCgpFdmVyeXRoaW5nEioKB3NjYWxhcnMYASABKAsyEC5maXh0dXJlLlNjYWxhcnNS\
-      B3NjYWxhcnMSMAoJb3B0aW9uYWxzGAIgASgLMhIuZml4dHVyZS5PcHRpb25hbHNSCW9wdGlvbmFscxIkCgVsaXN0cxgDIAEo\
-      CzIOLmZpeHR1cmUuTGlzdHNSBWxpc3RzEiEKBG1hcHMYBCABKAsyDS5maXh0dXJlLk1hcHNSBG1hcHMSIQoEdHJlZRgFIAEo\
-      CzINLmZpeHR1cmUuVHJlZVIEdHJlZRIxCgp3ZWxsX2tub3duGAYgASgLMhIuZml4dHVyZS5XZWxsS25vd25SCXdlbGxLbm93\
-      biKECgoJV2VsbEtub3duEjgKCXRpbWVzdGFtcBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBSCXRpbWVzdGFt\
-      cBI1CghkdXJhdGlvbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvblIIZHVyYXRpb24SOQoKZmllbGRfbWFzaxgD\
-      IAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tSCWZpZWxkTWFzaxImCgNhbnkYBCABKAsyFC5nb29nbGUucHJvdG9i\
-      dWYuQW55UgNhbnkSLAoFZW1wdHkYBSABKAsyFi5nb29nbGUucHJvdG9idWYuRW1wdHlSBWVtcHR5Ei8KBnN0cnVjdBgGIAEo\
-      CzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RSBnN0cnVjdBIsCgV2YWx1ZRgHIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1\
-      ZVIFdmFsdWUSOQoKbGlzdF92YWx1ZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5MaXN0VmFsdWVSCWxpc3RWYWx1ZRI5Cgpu\
-      dWxsX3ZhbHVlGAkgASgOMhouZ29vZ2xlLnByb3RvYnVmLk51bGxWYWx1ZVIJbnVsbFZhbHVlEkMKDmRvdWJsZV93cmFwcGVy\
-      GAogASgLMhwuZ29vZ2xlLnByb3RvYnVmLkRvdWJsZVZhbHVlUg1kb3VibGVXcmFwcGVyEkAKDWZsb2F0X3dyYXBwZXIYCyAB\
-      KAsyGy5nb29nbGUucHJvdG9idWYuRmxvYXRWYWx1ZVIMZmxvYXRXcmFwcGVyEkAKDWludDY0X3dyYXBwZXIYDCABKAsyGy5n\
-      b29nbGUucHJvdG9idWYuSW50NjRWYWx1ZVIMaW50NjRXcmFwcGVyEkMKDnVpbnQ2NF93cmFwcGVyGA0gASgLMhwuZ29vZ2xl\
-      LnByb3RvYnVmLlVJbnQ2NFZhbHVlUg11aW50NjRXcmFwcGVyEkAKDWludDMyX3dyYXBwZXIYDiABKAsyGy5nb29nbGUucHJv\
-      dG9idWYuSW50MzJWYWx1ZVIMaW50MzJXcmFwcGVyEkMKDnVpbnQzMl93cmFwcGVyGA8gASgLMhwuZ29vZ2xlLnByb3RvYnVm\
-      LlVJbnQzMlZhbHVlUg11aW50MzJXcmFwcGVyEj0KDGJvb2xfd3JhcHBlchgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5Cb29s\
-      VmFsdWVSC2Jvb2xXcmFwcGVyEkMKDnN0cmluZ193cmFwcGVyGBEgASgLMhwuZ29vZ2xlLnByb3RvYnVmLlN0cmluZ1ZhbHVl\
-      Ug1zdHJpbmdXcmFwcGVyEkAKDWJ5dGVzX3dyYXBwZXIYEiABKAsyGy5nb29nbGUucHJvdG9idWYuQnl0ZXNWYWx1ZVIMYnl0\
-      ZXNXcmFwcGVyEjoKCnRpbWVzdGFtcHMYEyADKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wUgp0aW1lc3RhbXBzEjYK\
-      BnZhbHVlcxgUIAMoCzIeLmZpeHR1cmUuV2VsbEtub3duLlZhbHVlc0VudHJ5UgZ2YWx1ZXMaUQoLVmFsdWVzRW50cnkSEAoD\
-      a2V5GAEgASgJUgNrZXkSLAoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWVSBXZhbHVlOgI4ASJMCgZTcGFy\
-      c2USHwoLaW50NjRfdmFsdWUYBCABKANSCmludDY0VmFsdWUSIQoMc3RyaW5nX3ZhbHVlGA4gASgJUgtzdHJpbmdWYWx1ZSpf\
-      CgVDb2xvchIVChFDT0xPUl9VTlNQRUNJRklFRBAAEg0KCUNPTE9SX1JFRBABEhMKD0NPTE9SX0RFRVBfQkxVRRACEhsKDkNP\
-      TE9SX05FR0FUSVZFEP///////////wFiBnByb3RvMw==
+      SABSBXJhdGlvEi4KBW5hbWVkGAwgAygLMhguZml4dHVyZS5UcmVlLk5hbWVkRW50cnlSBW5hbWVkEhgKB251bWJlcnMYDSAD\
+      KBJSB251bWJlcnMSFgoEbGFzdBj/////ASABKBFSBGxhc3QaRwoKTmFtZWRFbnRyeRIQCgNrZXkYASABKAlSA2tleRIjCgV2\
+      YWx1ZRgCIAEoCzINLmZpeHR1cmUuVHJlZVIFdmFsdWU6AjgBQgkKB2NvbnRlbnQiiQIKCkV2ZXJ5dGhpbmcSKgoHc2NhbGFy\
+      cxgBIAEoCzIQLmZpeHR1cmUuU2NhbGFyc1IHc2NhbGFycxIwCglvcHRpb25hbHMYAiABKAsyEi5maXh0dXJlLk9wdGlvbmFs\
+      c1IJb3B0aW9uYWxzEiQKBWxpc3RzGAMgASgLMg4uZml4dHVyZS5MaXN0c1IFbGlzdHMSIQoEbWFwcxgEIAEoCzINLmZpeHR1\
+      cmUuTWFwc1IEbWFwcxIhCgR0cmVlGAUgASgLMg0uZml4dHVyZS5UcmVlUgR0cmVlEjEKCndlbGxfa25vd24YBiABKAsyEi5m\
+      aXh0dXJlLldlbGxLbm93blIJd2VsbEtub3duIoQKCglXZWxsS25vd24SOAoJdGltZXN0YW1wGAEgASgLMhouZ29vZ2xlLnBy\
+      b3RvYnVmLlRpbWVzdGFtcFIJdGltZXN0YW1wEjUKCGR1cmF0aW9uGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9u\
+      UghkdXJhdGlvbhI5CgpmaWVsZF9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza1IJZmllbGRNYXNrEiYK\
+      A2FueRgEIAEoCzIULmdvb2dsZS5wcm90b2J1Zi5BbnlSA2FueRIsCgVlbXB0eRgFIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5F\
+      bXB0eVIFZW1wdHkSLwoGc3RydWN0GAYgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdFIGc3RydWN0EiwKBXZhbHVlGAcg\
+      ASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlUgV2YWx1ZRI5CgpsaXN0X3ZhbHVlGAggASgLMhouZ29vZ2xlLnByb3RvYnVm\
+      Lkxpc3RWYWx1ZVIJbGlzdFZhbHVlEjkKCm51bGxfdmFsdWUYCSABKA4yGi5nb29nbGUucHJvdG9idWYuTnVsbFZhbHVlUglu\
+      dWxsVmFsdWUSQwoOZG91YmxlX3dyYXBwZXIYCiABKAsyHC5nb29nbGUucHJvdG9idWYuRG91YmxlVmFsdWVSDWRvdWJsZVdy\
+      YXBwZXISQAoNZmxvYXRfd3JhcHBlchgLIAEoCzIbLmdvb2dsZS5wcm90b2J1Zi5GbG9hdFZhbHVlUgxmbG9hdFdyYXBwZXIS\
+      QAoNaW50NjRfd3JhcHBlchgMIAEoCzIbLmdvb2dsZS5wcm90b2J1Zi5JbnQ2NFZhbHVlUgxpbnQ2NFdyYXBwZXISQwoOdWlu\
+      dDY0X3dyYXBwZXIYDSABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDY0VmFsdWVSDXVpbnQ2NFdyYXBwZXISQAoNaW50MzJf\
+      d3JhcHBlchgOIAEoCzIbLmdvb2dsZS5wcm90b2J1Zi5JbnQzMlZhbHVlUgxpbnQzMldyYXBwZXISQwoOdWludDMyX3dyYXBw\
+      ZXIYDyABKAsyHC5nb29nbGUucHJvdG9idWYuVUludDMyVmFsdWVSDXVpbnQzMldyYXBwZXISPQoMYm9vbF93cmFwcGVyGBAg\
+      ASgLMhouZ29vZ2xlLnByb3RvYnVmLkJvb2xWYWx1ZVILYm9vbFdyYXBwZXISQwoOc3RyaW5nX3dyYXBwZXIYESABKAsyHC5n\
+      b29nbGUucHJvdG9idWYuU3RyaW5nVmFsdWVSDXN0cmluZ1dyYXBwZXISQAoNYnl0ZXNfd3JhcHBlchgSIAEoCzIbLmdvb2ds\
+      ZS5wcm90b2J1Zi5CeXRlc1ZhbHVlUgxieXRlc1dyYXBwZXISOgoKdGltZXN0YW1wcxgTIAMoCzIaLmdvb2dsZS5wcm90b2J1\
+      Zi5UaW1lc3RhbXBSCnRpbWVzdGFtcHMSNgoGdmFsdWVzGBQgAygLMh4uZml4dHVyZS5XZWxsS25vd24uVmFsdWVzRW50cnlS\
+      BnZhbHVlcxpRCgtWYWx1ZXNFbnRyeRIQCgNrZXkYASABKAlSA2tleRIsCgV2YWx1ZRgCIAEoCzIWLmdvb2dsZS5wcm90b2J1\
+      Zi5WYWx1ZVIFdmFsdWU6AjgBIkwKBlNwYXJzZRIfCgtpbnQ2NF92YWx1ZRgEIAEoA1IKaW50NjRWYWx1ZRIhCgxzdHJpbmdf\
+      dmFsdWUYDiABKAlSC3N0cmluZ1ZhbHVlKl8KBUNvbG9yEhUKEUNPTE9SX1VOU1BFQ0lGSUVEEAASDQoJQ09MT1JfUkVEEAES\
+      EwoPQ09MT1JfREVFUF9CTFVFEAISGwoOQ09MT1JfTkVHQVRJVkUQ////////////AWIGcHJvdG8z
       """,
     dependencies: { [VencejoProtobuf::Google.anyProto, VencejoProtobuf::Google.durationProto, VencejoProtobuf::Google.emptyProto, VencejoProtobuf::Google.fieldMaskProto, VencejoProtobuf::Google.structProto, VencejoProtobuf::Google.timestampProto, VencejoProtobuf::Google.wrappersProto] }
   )
@@ -619,6 +619,7 @@ extension Fixture {
       var children: [VencejoProtobufTests::Fixture.Tree] = []
       var content: Content?
       var named: [Swift::String: VencejoProtobufTests::Fixture.Tree] = [:]
+      var numbers: [Swift::Int64] = []
       var last: Swift::Int32 = 0
       var unknownFields = VencejoProtobuf::UnknownFields()
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -648,6 +649,7 @@ extension Fixture {
           case 80: self.content = .flag(reader.bool())
           case 89: self.content = .ratio(reader.double())
           case 98: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoProtobufTests::Fixture.Tree>.self, into: &self.named)
+          case 104, 106: reader.list(VencejoProtobuf::Wire.SInt64.self, tag, into: &self.numbers)
           case 4294967288: self.last = reader.sint32()
           default: reader.unknown(tag, into: &self.unknownFields)
           }
@@ -656,6 +658,7 @@ extension Fixture {
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if self.last != 0 { writer.sint32(4294967288, self.last) }
+        writer.packed(VencejoProtobuf::Wire.SInt64.self, 106, self.numbers)
         writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoProtobufTests::Fixture.Tree>.self, 98, self.named)
         switch self.content {
         case nil: break
@@ -695,6 +698,10 @@ extension Fixture {
       get { self.storage.value.named }
       _modify { yield &self.storage.value.named }
     }
+    var numbers: [Swift::Int64] {
+      get { self.storage.value.numbers }
+      _modify { yield &self.storage.value.numbers }
+    }
     /// A field number whose tag takes five bytes.
     var last: Swift::Int32 {
       get { self.storage.value.last }
@@ -714,9 +721,10 @@ extension Fixture {
       children: [VencejoProtobufTests::Fixture.Tree] = [],
       content: Content? = nil,
       named: [Swift::String: VencejoProtobufTests::Fixture.Tree] = [:],
+      numbers: [Swift::Int64] = [],
       last: Swift::Int32 = 0
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(label: label, left: left, children: children, content: content, named: named, last: last))
+      self.storage = VencejoProtobuf::Boxed(Storage(label: label, left: left, children: children, content: content, named: named, numbers: numbers, last: last))
     }
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)

@@ -71,11 +71,11 @@ extension Names {
     var rawValue: Swift::Int32
     init(rawValue: Swift::Int32) { self.rawValue = rawValue }
     static var enumName: Swift::String { "fixture.names.HTTPVersion" }
-    static var n10: Self { .init(rawValue: 0) }
-    static var n11: Self { .init(rawValue: 1) }
-    static var n2: Self { .init(rawValue: 2) }
-    static var latest: Self { .init(rawValue: 2) }
-    static var allCases: [Self] { [.n10, .n11, .n2] }
+    static var httpVersion10: Self { .init(rawValue: 0) }
+    static var httpVersion11: Self { .init(rawValue: 1) }
+    static var httpVersion2: Self { .init(rawValue: 2) }
+    static var httpVersionLatest: Self { .init(rawValue: 2) }
+    static var allCases: [Self] { [.httpVersion10, .httpVersion11, .httpVersion2] }
   }
 
   struct TypeMessage: VencejoProtobuf::Message {
@@ -670,37 +670,37 @@ extension Names {
   }
 
   struct SnakeCaseMessage: VencejoProtobuf::Message {
-    var abc: Swift::String = ""
+    var aBC: Swift::String = ""
     var unknownFields = VencejoProtobuf::UnknownFields()
 
     static var messageName: Swift::String { "fixture.names.snake_case_message" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobufTests::Names.namesProto }
     init() {}
     init(
-      abc: Swift::String = ""
+      aBC: Swift::String = ""
     ) {
-      self.abc = abc
+      self.aBC = aBC
     }
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
         switch tag {
         case 0: return
-        case 10: self.abc = reader.string()
+        case 10: self.aBC = reader.string()
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
     }
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.abc.isEmpty { writer.string(10, self.abc) }
+      if !self.aBC.isEmpty { writer.string(10, self.aBC) }
     }
     static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.abc != right.abc { return false }
+      if left.aBC != right.aBC { return false }
       return left.unknownFields == right.unknownFields
     }
     func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.abc)
+      hasher.combine(self.aBC)
       hasher.combine(self.unknownFields)
     }
   }
