@@ -75,14 +75,15 @@ enum ServeCommand {
       backend.close()
       throw error
     }
-    for address in server.addresses { output.line("listening on \(address)") }
-    log.info(
-      "vencejo \(VencejoRPC.version), data in \(settings.directory), "
-        + "\(configuration.threads) event loops")
     await server.run {
       log.info("draining")
       health.setAll(.notServing)
       backend.drain()
+    } onceReady: {
+      for address in server.addresses { output.line("listening on \(address)") }
+      log.info(
+        "vencejo \(VencejoRPC.version), data in \(settings.directory), "
+          + "\(configuration.threads) event loops")
     }
     backend.close()
     log.info("stopped")

@@ -64,7 +64,7 @@ class Usage(unittest.TestCase):
     def test_data_that_is_no_database(self):
         server = harness.Server()
         self.addCleanup(server.close)
-        server.stop()
+        self.assertEqual(server.stop(), 0)
         for path in databases(server.data):
             path.write_bytes(b"this is no database, " * 1000)
         self.refused("serve", "--listen", "127.0.0.1:0", "--data", server.data, says=server.data)
@@ -111,6 +111,12 @@ class Serving(ServerCase):
         server = harness.Server("--listen", "127.0.0.1:0")
         self.addCleanup(server.close)
         self.assertEqual(server.stop(), 0)
+
+    def test_terminate_right_after_the_announcement(self):
+        for _ in range(10):
+            server = harness.Server()
+            self.addCleanup(server.close)
+            self.assertEqual(server.stop(), 0)
 
     def test_terminate_drains(self):
         server = harness.Server()

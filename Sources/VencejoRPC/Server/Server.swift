@@ -93,8 +93,14 @@ public final class Server: Sendable {
   }
 
   /// Serves until SIGTERM or SIGINT, then shuts down gracefully. `beforeDraining` runs
-  /// first: the place to end streams that would never end by themselves.
-  public func run(beforeDraining: @Sendable () async -> Void = {}) async {
+  /// first: the place to end streams that would never end by themselves. `onceReady` runs as
+  /// soon as the signals are caught: the place to tell whoever started the program, who may
+  /// end it from then on.
+  public func run(
+    beforeDraining: @Sendable () async -> Void = {}, onceReady: () -> Void = {}
+  ) async {
+    TerminationSignal.arm()
+    onceReady()
     await TerminationSignal.wait()
     await beforeDraining()
     await shutdown()

@@ -8,7 +8,9 @@ import Synchronization
 enum TerminationSignal {
   private static let descriptors = Mutex<(read: Int32, write: Int32)?>(nil)
 
-  static func wait() async {
+  /// From here on the signals end the process no more; one that comes is kept for `wait()`.
+  @discardableResult
+  static func arm() -> Int32 {
     let reading = descriptors.withLock { pair -> Int32 in
       if let pair { return pair.read }
       var ends: [Int32] = [-1, -1]
@@ -19,6 +21,11 @@ enum TerminationSignal {
     }
     signal(SIGTERM, terminationSignalHandler)
     signal(SIGINT, terminationSignalHandler)
+    return reading
+  }
+
+  static func wait() async {
+    let reading = arm()
     await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
       detachThread {
         var byte: UInt8 = 0

@@ -29,8 +29,7 @@ case ("serve", let address?):
       Health()
       Reflection()
     }
-    write("listening on \(server.addresses[0])", to: 1)
-    await server.run()
+    await server.run(onceReady: { write("listening on \(server.addresses[0])", to: 1) })
   } catch {
     write("vencejo-echo: \(error)", to: 2)
     exit(1)
