@@ -83,3 +83,59 @@ import Testing
     await reading.value
   }
 }
+
+extension LiveLinesTests {
+  /// A console on a pty and another one beside it, on a real server.
+  @Test(.timeLimit(.minutes(2))) func aMessageAppearsAboveTheLineBeingTyped() async throws {
+    let house = try House()
+    let password = "correct-horse-battery"
+    _ = try await house.run(
+      ["sign-up ana \(password)", "sign-up ben \(password)", "chat new ana"], on: "ben")
+    let pty = try #require(PseudoTerminal(columns: 60, lines: 20))
+    let (client, profile) = try house.client("ana")
+    let device = TerminalDevice(input: pty.program, output: pty.program)
+    let console = Task {
+      await Interactive.run(
+        ConsoleOptions(), client: client, profile: profile,
+        device: device, dialect: .ansi)
+    }
+    var terminal = TerminalEmulator(columns: 60, lines: 20)
+    /// Reads until the screen is as wanted; the suite's time limit ends a wait for ever.
+    func until(_ isWanted: (TerminalEmulator) -> Bool) {
+      while !isWanted(terminal) { terminal.feed(pty.read(within: 1000)) }
+    }
+    until { $0.transcript.last == "vencejo>" }
+    pty.type(Array("sign-in ana\r".utf8))
+    until { $0.transcript.last == "password:" }
+    pty.type(Array("\(password)\r".utf8))
+    until { $0.transcript.contains("signed in as ana") && $0.transcript.last == "ana>" }
+    #expect(!terminal.transcript.contains { $0.contains(password) })
+
+    // Half a line; then somebody else speaks.
+    pty.type(Array("open b 漢字 👍🏽 a medias".utf8))
+    until { $0.transcript.last?.hasSuffix("a medias") == true }
+    while try await house.run(["say ana ¿estás?"], on: "ben").status != 0 {}
+    until { $0.transcript.contains { $0.hasPrefix("ben ") && $0.hasSuffix(": ¿estás?") } }
+    until { $0.transcript.last == "ana (1)> open b 漢字 👍🏽 a medias" }
+
+    // The chat: its message on the left, the answer on the right, a blank one not sent.
+    pty.type(Array("\u{15}open ben\r".utf8))
+    until { $0.transcript.last == "ana · ben>" }
+    #expect(terminal.transcript.contains("¿estás?"))
+    pty.type(Array("aquí estoy\r".utf8))
+    until { $0.transcript.contains { $0.hasSuffix("✓") && $0.contains("aquí estoy") } }
+    let own = try #require(terminal.transcript.first { $0.contains("aquí estoy") })
+    #expect(CellWidth.of(own) == 60)
+    pty.type(Array("   \r/whoami\r".utf8))
+    until { $0.transcript.contains { $0.hasPrefix("ana  users/") } }
+    // Ctrl-C clears the line, Ctrl-D leaves, and the terminal is as it was.
+    pty.type(Array("half\u{03}".utf8))
+    until { $0.transcript.last == "ana · ben>" }
+    pty.type([0x04])
+    #expect(await console.value == 0)
+    let after = try await house.run(["messages ana"], on: "ben")
+    #expect(after.out.filter { $0.contains("ana: ") }.count == 1)
+    #expect(terminal.errors.isEmpty)
+    await house.close()
+  }
+}

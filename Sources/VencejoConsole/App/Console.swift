@@ -53,10 +53,6 @@ public enum Console {
     let display = PlainDisplay(
       output: .standard, columns: width, colour: isScreen && usesColour(options),
       errorColour: TerminalDevice.isTerminal(STDERR_FILENO) && usesColour(options))
-    let runner = CommandRunner(
-      client: client, display: display, mode: .script, json: options.json, profile: profile)
-    await runner.restore()
-
     let lines: AsyncStream<String>
     if !options.commands.isEmpty {
       lines = Script.lines(of: options.commands)
@@ -71,12 +67,12 @@ public enum Console {
       lines = Script.lines(of: STDIN_FILENO)
     }
     let task = Task {
-      await Script.run(lines, with: runner, keepGoing: options.keepGoing)
+      await Script.run(
+        lines, client: client, profile: profile, display: display, options: options)
     }
     let interrupts = Interrupts { task.cancel() }
     let status = await task.value
     interrupts.end()
-    await runner.shutDown()
     return status
   }
 

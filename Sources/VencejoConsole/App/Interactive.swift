@@ -6,10 +6,9 @@ import VencejoTools
 /// The prompt: reads lines, runs them, shows what happens meanwhile.
 enum Interactive {
   static func run(
-    _ options: ConsoleOptions, client: VencejoClient, profile: Profile
+    _ options: ConsoleOptions, client: VencejoClient, profile: Profile,
+    device: TerminalDevice = TerminalDevice(), dialect: Painter.Dialect = Console.dialect
   ) async -> Int32 {
-    let device = TerminalDevice()
-    let dialect = Console.dialect
     guard device.enterRaw(brackets: dialect == .ansi) else {
       Output.standard.complain("error: this terminal cannot be put into raw mode")
       return ExitCode.failure

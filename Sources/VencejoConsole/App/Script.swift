@@ -1,4 +1,4 @@
-import Glibc
+import VencejoClient
 import VencejoTools
 
 /// Commands from somewhere else than a person, one per line.
@@ -6,6 +6,18 @@ enum Script {
   /// Runs the lines. Stops at the first that fails unless told otherwise; answers the exit status
   /// of the first that failed.
   static func run(
+    _ lines: some AsyncSequence<String, Never>, client: VencejoClient, profile: Profile,
+    display: any Display, options: ConsoleOptions
+  ) async -> Int32 {
+    let runner = CommandRunner(
+      client: client, display: display, mode: .script, json: options.json, profile: profile)
+    await runner.restore()
+    let status = await run(lines, with: runner, keepGoing: options.keepGoing)
+    await runner.shutDown()
+    return status
+  }
+
+  private static func run(
     _ lines: some AsyncSequence<String, Never>, with runner: CommandRunner, keepGoing: Bool
   ) async -> Int32 {
     var result = ExitCode.ok
