@@ -18,177 +18,159 @@ extension Record {
       MhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIKY3JlYXRlVGltZRI7Cgt1cGRhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5w\
       cm90b2J1Zi5UaW1lc3RhbXBSCnVwZGF0ZVRpbWUSIQoMY2hhbmdlX3Rva2VuGAcgASgJUgtjaGFuZ2VUb2tlbhISCgRldGFn\
       GAggASgJUgRldGFnIk8KEFpvbmVDYXBhYmlsaXRpZXMSFgoGYXRvbWljGAEgASgIUgZhdG9taWMSIwoNZmV0Y2hfY2hhbmdl\
-      cxgCIAEoCFIMZmV0Y2hDaGFuZ2VzIt8DCgZSZWNvcmQSEgoEbmFtZRgBIAEoCVIEbmFtZRIfCgtyZWNvcmRfdHlwZRgCIAEo\
+      cxgCIAEoCFIMZmV0Y2hDaGFuZ2VzIqkDCgZSZWNvcmQSEgoEbmFtZRgBIAEoCVIEbmFtZRIfCgtyZWNvcmRfdHlwZRgCIAEo\
       CVIKcmVjb3JkVHlwZRI9CgZmaWVsZHMYAyADKAsyJS52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmQuRmllbGRzRW50cnlSBmZp\
       ZWxkcxIdCgpjaGFuZ2VfdGFnGAQgASgJUgljaGFuZ2VUYWcSOwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9i\
       dWYuVGltZXN0YW1wUgpjcmVhdGVUaW1lEjsKC3VwZGF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFt\
       cFIKdXBkYXRlVGltZRIYCgdjcmVhdG9yGAcgASgJUgdjcmVhdG9yEiMKDWxhc3RfbW9kaWZpZXIYCCABKAlSDGxhc3RNb2Rp\
-      ZmllchI0CgZwYXJlbnQYCSABKAsyHC52ZW5jZWpvLnJlY29yZC52MS5SZWZlcmVuY2VSBnBhcmVudBpTCgtGaWVsZHNFbnRy\
-      eRIQCgNrZXkYASABKAlSA2tleRIuCgV2YWx1ZRgCIAEoCzIYLnZlbmNlam8ucmVjb3JkLnYxLlZhbHVlUgV2YWx1ZToCOAEi\
-      tAMKBVZhbHVlEiMKDHN0cmluZ192YWx1ZRgBIAEoCUgAUgtzdHJpbmdWYWx1ZRIhCgtpbnQ2NF92YWx1ZRgCIAEoA0gAUgpp\
-      bnQ2NFZhbHVlEiMKDGRvdWJsZV92YWx1ZRgDIAEoAUgAUgtkb3VibGVWYWx1ZRIhCgtieXRlc192YWx1ZRgEIAEoDEgAUgpi\
-      eXRlc1ZhbHVlEkUKD3RpbWVzdGFtcF92YWx1ZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAFIOdGltZXN0\
-      YW1wVmFsdWUSRAoObG9jYXRpb25fdmFsdWUYBiABKAsyGy52ZW5jZWpvLnJlY29yZC52MS5Mb2NhdGlvbkgAUg1sb2NhdGlv\
-      blZhbHVlEkcKD3JlZmVyZW5jZV92YWx1ZRgHIAEoCzIcLnZlbmNlam8ucmVjb3JkLnYxLlJlZmVyZW5jZUgAUg5yZWZlcmVu\
-      Y2VWYWx1ZRI9CgpsaXN0X3ZhbHVlGAkgASgLMhwudmVuY2Vqby5yZWNvcmQudjEuTGlzdFZhbHVlSABSCWxpc3RWYWx1ZUIG\
-      CgRraW5kIj0KCUxpc3RWYWx1ZRIwCgZ2YWx1ZXMYASADKAsyGC52ZW5jZWpvLnJlY29yZC52MS5WYWx1ZVIGdmFsdWVzItoD\
-      CghMb2NhdGlvbhIpChBsYXRpdHVkZV9kZWdyZWVzGAEgASgBUg9sYXRpdHVkZURlZ3JlZXMSKwoRbG9uZ2l0dWRlX2RlZ3Jl\
-      ZXMYAiABKAFSEGxvbmdpdHVkZURlZ3JlZXMSLAoPYWx0aXR1ZGVfbWV0ZXJzGAMgASgBSABSDmFsdGl0dWRlTWV0ZXJziAEB\
-      EkEKGmhvcml6b250YWxfYWNjdXJhY3lfbWV0ZXJzGAQgASgBSAFSGGhvcml6b250YWxBY2N1cmFjeU1ldGVyc4gBARIqCg5j\
-      b3Vyc2VfZGVncmVlcxgFIAEoAUgCUg1jb3Vyc2VEZWdyZWVziAEBEjoKF3NwZWVkX21ldGVyc19wZXJfc2Vjb25kGAYgASgB\
-      SANSFHNwZWVkTWV0ZXJzUGVyU2Vjb25kiAEBEjsKC3NhbXBsZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVz\
-      dGFtcFIKc2FtcGxlVGltZUISChBfYWx0aXR1ZGVfbWV0ZXJzQh0KG19ob3Jpem9udGFsX2FjY3VyYWN5X21ldGVyc0IRCg9f\
-      Y291cnNlX2RlZ3JlZXNCGgoYX3NwZWVkX21ldGVyc19wZXJfc2Vjb25kIl8KCVJlZmVyZW5jZRIWCgZyZWNvcmQYASABKAlS\
-      BnJlY29yZBI6CgZhY3Rpb24YAiABKA4yIi52ZW5jZWpvLnJlY29yZC52MS5SZWZlcmVuY2VBY3Rpb25SBmFjdGlvbiLDAQoF\
-      UXVlcnkSHwoLcmVjb3JkX3R5cGUYASABKAlSCnJlY29yZFR5cGUSPAoJcHJlZGljYXRlGAIgASgLMhwudmVuY2Vqby5yZWNv\
-      cmQudjEuUHJlZGljYXRlSABSCXByZWRpY2F0ZRIYCgZmaWx0ZXIYAyABKAlIAFIGZmlsdGVyEjUKBHNvcnQYBCADKAsyIS52\
-      ZW5jZWpvLnJlY29yZC52MS5Tb3J0RGVzY3JpcHRvclIEc29ydEIKCghjcml0ZXJpYSKEAQoOU29ydERlc2NyaXB0b3ISFAoF\
-      ZmllbGQYASABKAlSBWZpZWxkEh4KCmRlc2NlbmRpbmcYAiABKAhSCmRlc2NlbmRpbmcSPAoLcmVsYXRpdmVfdG8YAyABKAsy\
-      Gy52ZW5jZWpvLnJlY29yZC52MS5Mb2NhdGlvblIKcmVsYXRpdmVUbyKpBAoJUHJlZGljYXRlEjQKBmFsbF9vZhgBIAEoCzIb\
-      LnZlbmNlam8ucmVjb3JkLnYxLkNvbXBvdW5kSABSBWFsbE9mEjQKBmFueV9vZhgCIAEoCzIbLnZlbmNlam8ucmVjb3JkLnYx\
-      LkNvbXBvdW5kSABSBWFueU9mEjAKA25vdBgDIAEoCzIcLnZlbmNlam8ucmVjb3JkLnYxLlByZWRpY2F0ZUgAUgNub3QSPwoK\
-      Y29tcGFyaXNvbhgEIAEoCzIdLnZlbmNlam8ucmVjb3JkLnYxLkNvbXBhcmlzb25IAFIKY29tcGFyaXNvbhIvCgJpbhgFIAEo\
-      CzIdLnZlbmNlam8ucmVjb3JkLnYxLk1lbWJlcnNoaXBIAFICaW4SQQoLYmVnaW5zX3dpdGgYBiABKAsyHi52ZW5jZWpvLnJl\
-      Y29yZC52MS5TdHJpbmdNYXRjaEgAUgpiZWdpbnNXaXRoEkYKDWxpc3RfY29udGFpbnMYByABKAsyHy52ZW5jZWpvLnJlY29y\
-      ZC52MS5MaXN0Q29udGFpbnNIAFIMbGlzdENvbnRhaW5zEjkKCGRpc3RhbmNlGAkgASgLMhsudmVuY2Vqby5yZWNvcmQudjEu\
-      RGlzdGFuY2VIAFIIZGlzdGFuY2USPgoIcHJlc2VuY2UYCiABKAsyIC52ZW5jZWpvLnJlY29yZC52MS5GaWVsZFByZXNlbmNl\
-      SABSCHByZXNlbmNlQgYKBGtpbmQiSAoIQ29tcG91bmQSPAoKcHJlZGljYXRlcxgBIAMoCzIcLnZlbmNlam8ucmVjb3JkLnYx\
-      LlByZWRpY2F0ZVIKcHJlZGljYXRlcyKRAQoKQ29tcGFyaXNvbhIUCgVmaWVsZBgBIAEoCVIFZmllbGQSPQoKY29tcGFyYXRv\
-      chgCIAEoDjIdLnZlbmNlam8ucmVjb3JkLnYxLkNvbXBhcmF0b3JSCmNvbXBhcmF0b3ISLgoFdmFsdWUYAyABKAsyGC52ZW5j\
-      ZWpvLnJlY29yZC52MS5WYWx1ZVIFdmFsdWUiVAoKTWVtYmVyc2hpcBIUCgVmaWVsZBgBIAEoCVIFZmllbGQSMAoGdmFsdWVz\
-      GAIgAygLMhgudmVuY2Vqby5yZWNvcmQudjEuVmFsdWVSBnZhbHVlcyI7CgtTdHJpbmdNYXRjaBIUCgVmaWVsZBgBIAEoCVIF\
-      ZmllbGQSFgoGcHJlZml4GAIgASgJUgZwcmVmaXgiaAoMTGlzdENvbnRhaW5zEhQKBWZpZWxkGAEgASgJUgVmaWVsZBIwCgZ2\
-      YWx1ZXMYAiADKAsyGC52ZW5jZWpvLnJlY29yZC52MS5WYWx1ZVIGdmFsdWVzEhAKA2FsbBgDIAEoCFIDYWxsInoKCERpc3Rh\
-      bmNlEhQKBWZpZWxkGAEgASgJUgVmaWVsZBIzCgZjZW50ZXIYAiABKAsyGy52ZW5jZWpvLnJlY29yZC52MS5Mb2NhdGlvblIG\
-      Y2VudGVyEiMKDXJhZGl1c19tZXRlcnMYAyABKAFSDHJhZGl1c01ldGVycyIlCg1GaWVsZFByZXNlbmNlEhQKBWZpZWxkGAEg\
-      ASgJUgVmaWVsZCLkAgoUTW9kaWZ5UmVjb3Jkc1JlcXVlc3QSFgoGcGFyZW50GAEgASgJUgZwYXJlbnQSQgoKb3BlcmF0aW9u\
-      cxgCIAMoCzIiLnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZE9wZXJhdGlvblIKb3BlcmF0aW9ucxI+CgtzYXZlX3BvbGljeRgD\
-      IAEoDjIdLnZlbmNlam8ucmVjb3JkLnYxLlNhdmVQb2xpY3lSCnNhdmVQb2xpY3kSGwoGYXRvbWljGAQgASgISABSBmF0b21p\
-      Y4gBARIdCgpyZXF1ZXN0X2lkGAUgASgJUglyZXF1ZXN0SWQSRAoMZGVzaXJlZF9rZXlzGAYgASgLMiEudmVuY2Vqby5yZWNv\
-      cmQudjEuRmllbGRTZWxlY3Rpb25SC2Rlc2lyZWRLZXlzEiMKDXZhbGlkYXRlX29ubHkYByABKAhSDHZhbGlkYXRlT25seUIJ\
-      CgdfYXRvbWljIigKDkZpZWxkU2VsZWN0aW9uEhYKBmZpZWxkcxgBIAMoCVIGZmllbGRzIpQBCg9SZWNvcmRPcGVyYXRpb24S\
-      NgoEc2F2ZRgBIAEoCzIgLnZlbmNlam8ucmVjb3JkLnYxLlNhdmVPcGVyYXRpb25IAFIEc2F2ZRI8CgZkZWxldGUYAiABKAsy\
-      Ii52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVPcGVyYXRpb25IAFIGZGVsZXRlQgsKCW9wZXJhdGlvbiKlAQoNU2F2ZU9wZXJh\
-      dGlvbhIxCgZyZWNvcmQYASABKAsyGS52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmRSBnJlY29yZBIhCgxjaGFuZ2VkX2tleXMY\
-      AiADKAlSC2NoYW5nZWRLZXlzEj4KC3NhdmVfcG9saWN5GAMgASgOMh0udmVuY2Vqby5yZWNvcmQudjEuU2F2ZVBvbGljeVIK\
-      c2F2ZVBvbGljeSJpCg9EZWxldGVPcGVyYXRpb24SEgoEbmFtZRgBIAEoCVIEbmFtZRIdCgpjaGFuZ2VfdGFnGAIgASgJUglj\
-      aGFuZ2VUYWcSIwoNYWxsb3dfbWlzc2luZxgDIAEoCFIMYWxsb3dNaXNzaW5nIrABChVNb2RpZnlSZWNvcmRzUmVzcG9uc2US\
-      PAoHcmVzdWx0cxgBIAMoCzIiLnZlbmNlam8ucmVjb3JkLnYxLk9wZXJhdGlvblJlc3VsdFIHcmVzdWx0cxI9Cgt6b25lX3Rv\
-      a2VucxgCIAMoCzIcLnZlbmNlam8ucmVjb3JkLnYxLlpvbmVUb2tlblIKem9uZVRva2VucxIaCghjb21wbGV0ZRgDIAEoCFII\
-      Y29tcGxldGUiQgoJWm9uZVRva2VuEhIKBHpvbmUYASABKAlSBHpvbmUSIQoMY2hhbmdlX3Rva2VuGAIgASgJUgtjaGFuZ2VU\
-      b2tlbiLFAQoPT3BlcmF0aW9uUmVzdWx0EjMKBnJlY29yZBgBIAEoCzIZLnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZEgAUgZy\
-      ZWNvcmQSPAoHZGVsZXRlZBgCIAEoCzIgLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZWRSZWNvcmRIAFIHZGVsZXRlZBI1CgVl\
-      cnJvchgDIAEoCzIdLnZlbmNlam8ucmVjb3JkLnYxLkl0ZW1TdGF0dXNIAFIFZXJyb3JCCAoGcmVzdWx0ImoKCkl0ZW1TdGF0\
-      dXMSEgoEY29kZRgBIAEoBVIEY29kZRIYCgdtZXNzYWdlGAIgASgJUgdtZXNzYWdlEi4KB2RldGFpbHMYAyADKAsyFC5nb29n\
-      bGUucHJvdG9idWYuQW55UgdkZXRhaWxzIpABCg5SZWNvcmRDb25mbGljdBI+Cg1zZXJ2ZXJfcmVjb3JkGAEgASgLMhkudmVu\
-      Y2Vqby5yZWNvcmQudjEuUmVjb3JkUgxzZXJ2ZXJSZWNvcmQSPgoNY2xpZW50X3JlY29yZBgCIAEoCzIZLnZlbmNlam8ucmVj\
-      b3JkLnYxLlJlY29yZFIMY2xpZW50UmVjb3JkIoEBCg1EZWxldGVkUmVjb3JkEhIKBG5hbWUYASABKAlSBG5hbWUSHwoLcmVj\
-      b3JkX3R5cGUYAiABKAlSCnJlY29yZFR5cGUSOwoLZGVsZXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0\
-      YW1wUgpkZWxldGVUaW1lImwKEEdldFJlY29yZFJlcXVlc3QSEgoEbmFtZRgBIAEoCVIEbmFtZRJECgxkZXNpcmVkX2tleXMY\
-      AiABKAsyIS52ZW5jZWpvLnJlY29yZC52MS5GaWVsZFNlbGVjdGlvblILZGVzaXJlZEtleXMiRgoRR2V0UmVjb3JkUmVzcG9u\
-      c2USMQoGcmVjb3JkGAEgASgLMhkudmVuY2Vqby5yZWNvcmQudjEuUmVjb3JkUgZyZWNvcmQiigEKFExvb2t1cFJlY29yZHNS\
-      ZXF1ZXN0EhYKBnBhcmVudBgBIAEoCVIGcGFyZW50EhQKBW5hbWVzGAIgAygJUgVuYW1lcxJECgxkZXNpcmVkX2tleXMYAyAB\
-      KAsyIS52ZW5jZWpvLnJlY29yZC52MS5GaWVsZFNlbGVjdGlvblILZGVzaXJlZEtleXMiVQoVTG9va3VwUmVjb3Jkc1Jlc3Bv\
-      bnNlEjwKB3Jlc3VsdHMYASADKAsyIi52ZW5jZWpvLnJlY29yZC52MS5PcGVyYXRpb25SZXN1bHRSB3Jlc3VsdHMi3wEKE1F1\
-      ZXJ5UmVjb3Jkc1JlcXVlc3QSFgoGcGFyZW50GAEgASgJUgZwYXJlbnQSLgoFcXVlcnkYAiABKAsyGC52ZW5jZWpvLnJlY29y\
-      ZC52MS5RdWVyeVIFcXVlcnkSRAoMZGVzaXJlZF9rZXlzGAMgASgLMiEudmVuY2Vqby5yZWNvcmQudjEuRmllbGRTZWxlY3Rp\
-      b25SC2Rlc2lyZWRLZXlzEhsKCXBhZ2Vfc2l6ZRgEIAEoBVIIcGFnZVNpemUSHQoKcGFnZV90b2tlbhgFIAEoCVIJcGFnZVRv\
-      a2VuIpYBChRRdWVyeVJlY29yZHNSZXNwb25zZRIzCgdyZWNvcmRzGAEgAygLMhkudmVuY2Vqby5yZWNvcmQudjEuUmVjb3Jk\
-      UgdyZWNvcmRzEiYKD25leHRfcGFnZV90b2tlbhgCIAEoCVINbmV4dFBhZ2VUb2tlbhIhCgxyZXN1bWVfdG9rZW4YAyABKAlS\
-      C3Jlc3VtZVRva2VuImAKC0RlbGV0ZWRab25lEhIKBG5hbWUYASABKAlSBG5hbWUSPQoGcmVhc29uGAIgASgOMiUudmVuY2Vq\
-      by5yZWNvcmQudjEuWm9uZURlbGV0aW9uUmVhc29uUgZyZWFzb24i2gEKF0ZldGNoWm9uZUNoYW5nZXNSZXF1ZXN0EhYKBnBh\
-      cmVudBgBIAEoCVIGcGFyZW50EiEKDGNoYW5nZV90b2tlbhgCIAEoCVILY2hhbmdlVG9rZW4SRAoMZGVzaXJlZF9rZXlzGAMg\
-      ASgLMiEudmVuY2Vqby5yZWNvcmQudjEuRmllbGRTZWxlY3Rpb25SC2Rlc2lyZWRLZXlzEhsKCXBhZ2Vfc2l6ZRgEIAEoBVII\
-      cGFnZVNpemUSIQoMcmVjb3JkX3R5cGVzGAUgAygJUgtyZWNvcmRUeXBlcyLBAQoYRmV0Y2hab25lQ2hhbmdlc1Jlc3BvbnNl\
-      EjkKB2NoYW5nZXMYASADKAsyHy52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmRDaGFuZ2VSB2NoYW5nZXMSIQoMY2hhbmdlX3Rv\
-      a2VuGAIgASgJUgtjaGFuZ2VUb2tlbhIfCgttb3JlX2NvbWluZxgDIAEoCFIKbW9yZUNvbWluZxImCg9sYXN0X3JlcXVlc3Rf\
-      aWQYBCABKAlSDWxhc3RSZXF1ZXN0SWQijQEKDFJlY29yZENoYW5nZRI1CgdjaGFuZ2VkGAEgASgLMhkudmVuY2Vqby5yZWNv\
-      cmQudjEuUmVjb3JkSABSB2NoYW5nZWQSPAoHZGVsZXRlZBgCIAEoCzIgLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZWRSZWNv\
-      cmRIAFIHZGVsZXRlZEIICgZjaGFuZ2UixgIKEFN1YnNjcmliZVJlcXVlc3QSFgoGcGFyZW50GAEgASgJUgZwYXJlbnQSPAoH\
-      dGFyZ2V0cxgCIAMoCzIiLnZlbmNlam8ucmVjb3JkLnYxLlN1YnNjcmliZVRhcmdldFIHdGFyZ2V0cxIhCgxyZXN1bWVfdG9r\
-      ZW4YAyABKAlSC3Jlc3VtZVRva2VuEikKEGluY2x1ZGVfc25hcHNob3QYBCABKAhSD2luY2x1ZGVTbmFwc2hvdBJECgxkZXNp\
-      cmVkX2tleXMYBSABKAsyIS52ZW5jZWpvLnJlY29yZC52MS5GaWVsZFNlbGVjdGlvblILZGVzaXJlZEtleXMSSAoSaGVhcnRi\
-      ZWF0X2ludGVydmFsGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uUhFoZWFydGJlYXRJbnRlcnZhbCKAAQoPU3Vi\
-      c2NyaWJlVGFyZ2V0EhsKCXRhcmdldF9pZBgBIAEoBVIIdGFyZ2V0SWQSMAoFcXVlcnkYAyABKAsyGC52ZW5jZWpvLnJlY29y\
-      ZC52MS5RdWVyeUgAUgVxdWVyeRIUCgR6b25lGAQgASgJSABSBHpvbmVCCAoGdGFyZ2V0IsYGChFTdWJzY3JpYmVSZXNwb25z\
-      ZRIhCgxyZXN1bWVfdG9rZW4YASABKAlSC3Jlc3VtZVRva2VuEjsKC2NvbW1pdF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3Rv\
-      YnVmLlRpbWVzdGFtcFIKY29tbWl0VGltZRIeCgpoaXN0b3JpY2FsGAQgASgIUgpoaXN0b3JpY2FsEh0KCnRhcmdldF9pZHMY\
-      BSADKAVSCXRhcmdldElkcxJOCg5yZWNvcmRfbWF0Y2hlZBgKIAEoCzIlLnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZE1hdGNo\
-      ZWRFdmVudEgAUg1yZWNvcmRNYXRjaGVkElQKEHJlY29yZF91bm1hdGNoZWQYCyABKAsyJy52ZW5jZWpvLnJlY29yZC52MS5S\
-      ZWNvcmRVbm1hdGNoZWRFdmVudEgAUg9yZWNvcmRVbm1hdGNoZWQSTgoOcmVjb3JkX2RlbGV0ZWQYDCABKAsyJS52ZW5jZWpv\
-      LnJlY29yZC52MS5SZWNvcmREZWxldGVkRXZlbnRIAFINcmVjb3JkRGVsZXRlZBJICgx6b25lX2RlbGV0ZWQYDiABKAsyIy52\
-      ZW5jZWpvLnJlY29yZC52MS5ab25lRGVsZXRlZEV2ZW50SABSC3pvbmVEZWxldGVkEj8KCWNhdWdodF91cBgUIAEoCzIgLnZl\
-      bmNlam8ucmVjb3JkLnYxLkNhdWdodFVwRXZlbnRIAFIIY2F1Z2h0VXASQQoJaGVhcnRiZWF0GBUgASgLMiEudmVuY2Vqby5y\
-      ZWNvcmQudjEuSGVhcnRiZWF0RXZlbnRIAFIJaGVhcnRiZWF0EjUKBXJlc2V0GBYgASgLMh0udmVuY2Vqby5yZWNvcmQudjEu\
-      UmVzZXRFdmVudEgAUgVyZXNldBI7CgdjbG9zaW5nGBcgASgLMh8udmVuY2Vqby5yZWNvcmQudjEuQ2xvc2luZ0V2ZW50SABS\
-      B2Nsb3NpbmcSSwoNdGFyZ2V0X2ZhaWxlZBgYIAEoCzIkLnZlbmNlam8ucmVjb3JkLnYxLlRhcmdldEZhaWxlZEV2ZW50SABS\
-      DHRhcmdldEZhaWxlZEIHCgVldmVudEoECAIQAyKaAQoSUmVjb3JkTWF0Y2hlZEV2ZW50EjEKBnJlY29yZBgBIAEoCzIZLnZl\
-      bmNlam8ucmVjb3JkLnYxLlJlY29yZFIGcmVjb3JkEjIKBnJlYXNvbhgCIAEoDjIaLnZlbmNlam8ucmVjb3JkLnYxLkZpcmVz\
-      T25SBnJlYXNvbhIdCgpyZXF1ZXN0X2lkGAMgASgJUglyZXF1ZXN0SWQiKgoUUmVjb3JkVW5tYXRjaGVkRXZlbnQSEgoEbmFt\
-      ZRgBIAEoCVIEbmFtZSJOChJSZWNvcmREZWxldGVkRXZlbnQSOAoGcmVjb3JkGAEgASgLMiAudmVuY2Vqby5yZWNvcmQudjEu\
-      RGVsZXRlZFJlY29yZFIGcmVjb3JkIkYKEFpvbmVEZWxldGVkRXZlbnQSMgoEem9uZRgBIAEoCzIeLnZlbmNlam8ucmVjb3Jk\
-      LnYxLkRlbGV0ZWRab25lUgR6b25lItcBCg1DYXVnaHRVcEV2ZW50EjAKFHJlcGxheWVkX2V2ZW50X2NvdW50GAEgASgDUhJy\
-      ZXBsYXllZEV2ZW50Q291bnQSVAoMbWF0Y2hfY291bnRzGAIgAygLMjEudmVuY2Vqby5yZWNvcmQudjEuQ2F1Z2h0VXBFdmVu\
-      dC5NYXRjaENvdW50c0VudHJ5UgttYXRjaENvdW50cxo+ChBNYXRjaENvdW50c0VudHJ5EhAKA2tleRgBIAEoBVIDa2V5EhQK\
-      BXZhbHVlGAIgASgDUgV2YWx1ZToCOAEiTQoOSGVhcnRiZWF0RXZlbnQSOwoLc2VydmVyX3RpbWUYASABKAsyGi5nb29nbGUu\
-      cHJvdG9idWYuVGltZXN0YW1wUgpzZXJ2ZXJUaW1lIkQKClJlc2V0RXZlbnQSNgoGcmVhc29uGAEgASgOMh4udmVuY2Vqby5y\
-      ZWNvcmQudjEuUmVzZXRSZWFzb25SBnJlYXNvbiKCAQoMQ2xvc2luZ0V2ZW50EjYKBnJlYXNvbhgBIAEoDjIeLnZlbmNlam8u\
-      cmVjb3JkLnYxLkNsb3NlUmVhc29uUgZyZWFzb24SOgoLcmV0cnlfZGVsYXkYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVy\
-      YXRpb25SCnJldHJ5RGVsYXkiZwoRVGFyZ2V0RmFpbGVkRXZlbnQSGwoJdGFyZ2V0X2lkGAEgASgFUgh0YXJnZXRJZBI1CgZz\
-      dGF0dXMYAiABKAsyHS52ZW5jZWpvLnJlY29yZC52MS5JdGVtU3RhdHVzUgZzdGF0dXMicQoRQ3JlYXRlWm9uZVJlcXVlc3QS\
-      FgoGcGFyZW50GAEgASgJUgZwYXJlbnQSFwoHem9uZV9pZBgCIAEoCVIGem9uZUlkEisKBHpvbmUYAyABKAsyFy52ZW5jZWpv\
-      LnJlY29yZC52MS5ab25lUgR6b25lIkEKEkNyZWF0ZVpvbmVSZXNwb25zZRIrCgR6b25lGAEgASgLMhcudmVuY2Vqby5yZWNv\
-      cmQudjEuWm9uZVIEem9uZSIkCg5HZXRab25lUmVxdWVzdBISCgRuYW1lGAEgASgJUgRuYW1lIj4KD0dldFpvbmVSZXNwb25z\
-      ZRIrCgR6b25lGAEgASgLMhcudmVuY2Vqby5yZWNvcmQudjEuWm9uZVIEem9uZSJmChBMaXN0Wm9uZXNSZXF1ZXN0EhYKBnBh\
-      cmVudBgBIAEoCVIGcGFyZW50EhsKCXBhZ2Vfc2l6ZRgCIAEoBVIIcGFnZVNpemUSHQoKcGFnZV90b2tlbhgDIAEoCVIJcGFn\
-      ZVRva2VuImoKEUxpc3Rab25lc1Jlc3BvbnNlEi0KBXpvbmVzGAEgAygLMhcudmVuY2Vqby5yZWNvcmQudjEuWm9uZVIFem9u\
-      ZXMSJgoPbmV4dF9wYWdlX3Rva2VuGAIgASgJUg1uZXh0UGFnZVRva2VuIjsKEURlbGV0ZVpvbmVSZXF1ZXN0EhIKBG5hbWUY\
-      ASABKAlSBG5hbWUSEgoEZXRhZxgCIAEoCVIEZXRhZyIUChJEZWxldGVab25lUmVzcG9uc2UqcAoPUmVmZXJlbmNlQWN0aW9u\
-      EiAKHFJFRkVSRU5DRV9BQ1RJT05fVU5TUEVDSUZJRUQQABIZChVSRUZFUkVOQ0VfQUNUSU9OX05PTkUQARIgChxSRUZFUkVO\
-      Q0VfQUNUSU9OX0RFTEVURV9TRUxGEAIq2AEKCkNvbXBhcmF0b3ISGgoWQ09NUEFSQVRPUl9VTlNQRUNJRklFRBAAEhQKEENP\
-      TVBBUkFUT1JfRVFVQUwQARIYChRDT01QQVJBVE9SX05PVF9FUVVBTBACEhgKFENPTVBBUkFUT1JfTEVTU19USEFOEAMSIQod\
-      Q09NUEFSQVRPUl9MRVNTX1RIQU5fT1JfRVFVQUwQBBIbChdDT01QQVJBVE9SX0dSRUFURVJfVEhBThAFEiQKIENPTVBBUkFU\
-      T1JfR1JFQVRFUl9USEFOX09SX0VRVUFMEAYqpgEKClNhdmVQb2xpY3kSGwoXU0FWRV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIq\
-      CiZTQVZFX1BPTElDWV9JRl9TRVJWRVJfUkVDT1JEX1VOQ0hBTkdFRBABEhwKGFNBVkVfUE9MSUNZX0NIQU5HRURfS0VZUxAC\
-      EhgKFFNBVkVfUE9MSUNZX0FMTF9LRVlTEAMSFwoTU0FWRV9QT0xJQ1lfUkVQTEFDRRAEKlwKElpvbmVEZWxldGlvblJlYXNv\
-      bhIkCiBaT05FX0RFTEVUSU9OX1JFQVNPTl9VTlNQRUNJRklFRBAAEiAKHFpPTkVfREVMRVRJT05fUkVBU09OX0RFTEVURUQQ\
-      ASpmCgdGaXJlc09uEhgKFEZJUkVTX09OX1VOU1BFQ0lGSUVEEAASFQoRRklSRVNfT05fQ1JFQVRJT04QARITCg9GSVJFU19P\
-      Tl9VUERBVEUQAhIVChFGSVJFU19PTl9ERUxFVElPThADKroBCgtSZXNldFJlYXNvbhIcChhSRVNFVF9SRUFTT05fVU5TUEVD\
-      SUZJRUQQABIeChpSRVNFVF9SRUFTT05fVE9LRU5fRVhQSVJFRBABEh4KGlJFU0VUX1JFQVNPTl9UT0tFTl9VTktOT1dOEAIS\
-      HwobUkVTRVRfUkVBU09OX1RPT19GQVJfQkVISU5EEAMSLAooUkVTRVRfUkVBU09OX1NFUlZFUl9SRVNUT1JFRF9GUk9NX0JB\
-      Q0tVUBAEKs4BCgtDbG9zZVJlYXNvbhIcChhDTE9TRV9SRUFTT05fVU5TUEVDSUZJRUQQABIgChxDTE9TRV9SRUFTT05fU0VS\
-      VkVSX0RSQUlOSU5HEAESHgoaQ0xPU0VfUkVBU09OX1NMT1dfQ09OU1VNRVIQAhIjCh9DTE9TRV9SRUFTT05fQ1JFREVOVElB\
-      TF9FWFBJUkVEEAMSIAocQ0xPU0VfUkVBU09OX1NFU1NJT05fUkVWT0tFRBAEEhgKFENMT1NFX1JFQVNPTl9NQVhfQUdFEAUy\
-      twcKDVJlY29yZFNlcnZpY2USWQoKQ3JlYXRlWm9uZRIkLnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVpvbmVSZXF1ZXN0GiUu\
-      dmVuY2Vqby5yZWNvcmQudjEuQ3JlYXRlWm9uZVJlc3BvbnNlElAKB0dldFpvbmUSIS52ZW5jZWpvLnJlY29yZC52MS5HZXRa\
-      b25lUmVxdWVzdBoiLnZlbmNlam8ucmVjb3JkLnYxLkdldFpvbmVSZXNwb25zZRJWCglMaXN0Wm9uZXMSIy52ZW5jZWpvLnJl\
-      Y29yZC52MS5MaXN0Wm9uZXNSZXF1ZXN0GiQudmVuY2Vqby5yZWNvcmQudjEuTGlzdFpvbmVzUmVzcG9uc2USWQoKRGVsZXRl\
-      Wm9uZRIkLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVpvbmVSZXF1ZXN0GiUudmVuY2Vqby5yZWNvcmQudjEuRGVsZXRlWm9u\
-      ZVJlc3BvbnNlEmIKDU1vZGlmeVJlY29yZHMSJy52ZW5jZWpvLnJlY29yZC52MS5Nb2RpZnlSZWNvcmRzUmVxdWVzdBooLnZl\
-      bmNlam8ucmVjb3JkLnYxLk1vZGlmeVJlY29yZHNSZXNwb25zZRJWCglHZXRSZWNvcmQSIy52ZW5jZWpvLnJlY29yZC52MS5H\
-      ZXRSZWNvcmRSZXF1ZXN0GiQudmVuY2Vqby5yZWNvcmQudjEuR2V0UmVjb3JkUmVzcG9uc2USYgoNTG9va3VwUmVjb3JkcxIn\
-      LnZlbmNlam8ucmVjb3JkLnYxLkxvb2t1cFJlY29yZHNSZXF1ZXN0GigudmVuY2Vqby5yZWNvcmQudjEuTG9va3VwUmVjb3Jk\
-      c1Jlc3BvbnNlEl8KDFF1ZXJ5UmVjb3JkcxImLnZlbmNlam8ucmVjb3JkLnYxLlF1ZXJ5UmVjb3Jkc1JlcXVlc3QaJy52ZW5j\
-      ZWpvLnJlY29yZC52MS5RdWVyeVJlY29yZHNSZXNwb25zZRJrChBGZXRjaFpvbmVDaGFuZ2VzEioudmVuY2Vqby5yZWNvcmQu\
-      djEuRmV0Y2hab25lQ2hhbmdlc1JlcXVlc3QaKy52ZW5jZWpvLnJlY29yZC52MS5GZXRjaFpvbmVDaGFuZ2VzUmVzcG9uc2US\
-      WAoJU3Vic2NyaWJlEiMudmVuY2Vqby5yZWNvcmQudjEuU3Vic2NyaWJlUmVxdWVzdBokLnZlbmNlam8ucmVjb3JkLnYxLlN1\
-      YnNjcmliZVJlc3BvbnNlMAFCawoVZGV2LnZlbmNlam8ucmVjb3JkLnYxUAFaJnZlbmNlam8uZXhhbXBsZS9nZW4vcmVjb3Jk\
-      L3YxO3JlY29yZHYxqgIRVmVuY2Vqby5SZWNvcmQuVjHqAhNWZW5jZWpvOjpSZWNvcmQ6OlYxYgZwcm90bzM=
+      ZmllchpTCgtGaWVsZHNFbnRyeRIQCgNrZXkYASABKAlSA2tleRIuCgV2YWx1ZRgCIAEoCzIYLnZlbmNlam8ucmVjb3JkLnYx\
+      LlZhbHVlUgV2YWx1ZToCOAEitAMKBVZhbHVlEiMKDHN0cmluZ192YWx1ZRgBIAEoCUgAUgtzdHJpbmdWYWx1ZRIhCgtpbnQ2\
+      NF92YWx1ZRgCIAEoA0gAUgppbnQ2NFZhbHVlEiMKDGRvdWJsZV92YWx1ZRgDIAEoAUgAUgtkb3VibGVWYWx1ZRIhCgtieXRl\
+      c192YWx1ZRgEIAEoDEgAUgpieXRlc1ZhbHVlEkUKD3RpbWVzdGFtcF92YWx1ZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5U\
+      aW1lc3RhbXBIAFIOdGltZXN0YW1wVmFsdWUSRAoObG9jYXRpb25fdmFsdWUYBiABKAsyGy52ZW5jZWpvLnJlY29yZC52MS5M\
+      b2NhdGlvbkgAUg1sb2NhdGlvblZhbHVlEkcKD3JlZmVyZW5jZV92YWx1ZRgHIAEoCzIcLnZlbmNlam8ucmVjb3JkLnYxLlJl\
+      ZmVyZW5jZUgAUg5yZWZlcmVuY2VWYWx1ZRI9CgpsaXN0X3ZhbHVlGAkgASgLMhwudmVuY2Vqby5yZWNvcmQudjEuTGlzdFZh\
+      bHVlSABSCWxpc3RWYWx1ZUIGCgRraW5kIj0KCUxpc3RWYWx1ZRIwCgZ2YWx1ZXMYASADKAsyGC52ZW5jZWpvLnJlY29yZC52\
+      MS5WYWx1ZVIGdmFsdWVzItoDCghMb2NhdGlvbhIpChBsYXRpdHVkZV9kZWdyZWVzGAEgASgBUg9sYXRpdHVkZURlZ3JlZXMS\
+      KwoRbG9uZ2l0dWRlX2RlZ3JlZXMYAiABKAFSEGxvbmdpdHVkZURlZ3JlZXMSLAoPYWx0aXR1ZGVfbWV0ZXJzGAMgASgBSABS\
+      DmFsdGl0dWRlTWV0ZXJziAEBEkEKGmhvcml6b250YWxfYWNjdXJhY3lfbWV0ZXJzGAQgASgBSAFSGGhvcml6b250YWxBY2N1\
+      cmFjeU1ldGVyc4gBARIqCg5jb3Vyc2VfZGVncmVlcxgFIAEoAUgCUg1jb3Vyc2VEZWdyZWVziAEBEjoKF3NwZWVkX21ldGVy\
+      c19wZXJfc2Vjb25kGAYgASgBSANSFHNwZWVkTWV0ZXJzUGVyU2Vjb25kiAEBEjsKC3NhbXBsZV90aW1lGAcgASgLMhouZ29v\
+      Z2xlLnByb3RvYnVmLlRpbWVzdGFtcFIKc2FtcGxlVGltZUISChBfYWx0aXR1ZGVfbWV0ZXJzQh0KG19ob3Jpem9udGFsX2Fj\
+      Y3VyYWN5X21ldGVyc0IRCg9fY291cnNlX2RlZ3JlZXNCGgoYX3NwZWVkX21ldGVyc19wZXJfc2Vjb25kIiMKCVJlZmVyZW5j\
+      ZRIWCgZyZWNvcmQYASABKAlSBnJlY29yZCLDAQoFUXVlcnkSHwoLcmVjb3JkX3R5cGUYASABKAlSCnJlY29yZFR5cGUSPAoJ\
+      cHJlZGljYXRlGAIgASgLMhwudmVuY2Vqby5yZWNvcmQudjEuUHJlZGljYXRlSABSCXByZWRpY2F0ZRIYCgZmaWx0ZXIYAyAB\
+      KAlIAFIGZmlsdGVyEjUKBHNvcnQYBCADKAsyIS52ZW5jZWpvLnJlY29yZC52MS5Tb3J0RGVzY3JpcHRvclIEc29ydEIKCghj\
+      cml0ZXJpYSKEAQoOU29ydERlc2NyaXB0b3ISFAoFZmllbGQYASABKAlSBWZpZWxkEh4KCmRlc2NlbmRpbmcYAiABKAhSCmRl\
+      c2NlbmRpbmcSPAoLcmVsYXRpdmVfdG8YAyABKAsyGy52ZW5jZWpvLnJlY29yZC52MS5Mb2NhdGlvblIKcmVsYXRpdmVUbyKp\
+      BAoJUHJlZGljYXRlEjQKBmFsbF9vZhgBIAEoCzIbLnZlbmNlam8ucmVjb3JkLnYxLkNvbXBvdW5kSABSBWFsbE9mEjQKBmFu\
+      eV9vZhgCIAEoCzIbLnZlbmNlam8ucmVjb3JkLnYxLkNvbXBvdW5kSABSBWFueU9mEjAKA25vdBgDIAEoCzIcLnZlbmNlam8u\
+      cmVjb3JkLnYxLlByZWRpY2F0ZUgAUgNub3QSPwoKY29tcGFyaXNvbhgEIAEoCzIdLnZlbmNlam8ucmVjb3JkLnYxLkNvbXBh\
+      cmlzb25IAFIKY29tcGFyaXNvbhIvCgJpbhgFIAEoCzIdLnZlbmNlam8ucmVjb3JkLnYxLk1lbWJlcnNoaXBIAFICaW4SQQoL\
+      YmVnaW5zX3dpdGgYBiABKAsyHi52ZW5jZWpvLnJlY29yZC52MS5TdHJpbmdNYXRjaEgAUgpiZWdpbnNXaXRoEkYKDWxpc3Rf\
+      Y29udGFpbnMYByABKAsyHy52ZW5jZWpvLnJlY29yZC52MS5MaXN0Q29udGFpbnNIAFIMbGlzdENvbnRhaW5zEjkKCGRpc3Rh\
+      bmNlGAkgASgLMhsudmVuY2Vqby5yZWNvcmQudjEuRGlzdGFuY2VIAFIIZGlzdGFuY2USPgoIcHJlc2VuY2UYCiABKAsyIC52\
+      ZW5jZWpvLnJlY29yZC52MS5GaWVsZFByZXNlbmNlSABSCHByZXNlbmNlQgYKBGtpbmQiSAoIQ29tcG91bmQSPAoKcHJlZGlj\
+      YXRlcxgBIAMoCzIcLnZlbmNlam8ucmVjb3JkLnYxLlByZWRpY2F0ZVIKcHJlZGljYXRlcyKRAQoKQ29tcGFyaXNvbhIUCgVm\
+      aWVsZBgBIAEoCVIFZmllbGQSPQoKY29tcGFyYXRvchgCIAEoDjIdLnZlbmNlam8ucmVjb3JkLnYxLkNvbXBhcmF0b3JSCmNv\
+      bXBhcmF0b3ISLgoFdmFsdWUYAyABKAsyGC52ZW5jZWpvLnJlY29yZC52MS5WYWx1ZVIFdmFsdWUiVAoKTWVtYmVyc2hpcBIU\
+      CgVmaWVsZBgBIAEoCVIFZmllbGQSMAoGdmFsdWVzGAIgAygLMhgudmVuY2Vqby5yZWNvcmQudjEuVmFsdWVSBnZhbHVlcyI7\
+      CgtTdHJpbmdNYXRjaBIUCgVmaWVsZBgBIAEoCVIFZmllbGQSFgoGcHJlZml4GAIgASgJUgZwcmVmaXgiaAoMTGlzdENvbnRh\
+      aW5zEhQKBWZpZWxkGAEgASgJUgVmaWVsZBIwCgZ2YWx1ZXMYAiADKAsyGC52ZW5jZWpvLnJlY29yZC52MS5WYWx1ZVIGdmFs\
+      dWVzEhAKA2FsbBgDIAEoCFIDYWxsInoKCERpc3RhbmNlEhQKBWZpZWxkGAEgASgJUgVmaWVsZBIzCgZjZW50ZXIYAiABKAsy\
+      Gy52ZW5jZWpvLnJlY29yZC52MS5Mb2NhdGlvblIGY2VudGVyEiMKDXJhZGl1c19tZXRlcnMYAyABKAFSDHJhZGl1c01ldGVy\
+      cyIlCg1GaWVsZFByZXNlbmNlEhQKBWZpZWxkGAEgASgJUgVmaWVsZCLkAgoUTW9kaWZ5UmVjb3Jkc1JlcXVlc3QSFgoGcGFy\
+      ZW50GAEgASgJUgZwYXJlbnQSQgoKb3BlcmF0aW9ucxgCIAMoCzIiLnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZE9wZXJhdGlv\
+      blIKb3BlcmF0aW9ucxI+CgtzYXZlX3BvbGljeRgDIAEoDjIdLnZlbmNlam8ucmVjb3JkLnYxLlNhdmVQb2xpY3lSCnNhdmVQ\
+      b2xpY3kSGwoGYXRvbWljGAQgASgISABSBmF0b21pY4gBARIdCgpyZXF1ZXN0X2lkGAUgASgJUglyZXF1ZXN0SWQSRAoMZGVz\
+      aXJlZF9rZXlzGAYgASgLMiEudmVuY2Vqby5yZWNvcmQudjEuRmllbGRTZWxlY3Rpb25SC2Rlc2lyZWRLZXlzEiMKDXZhbGlk\
+      YXRlX29ubHkYByABKAhSDHZhbGlkYXRlT25seUIJCgdfYXRvbWljIigKDkZpZWxkU2VsZWN0aW9uEhYKBmZpZWxkcxgBIAMo\
+      CVIGZmllbGRzIpQBCg9SZWNvcmRPcGVyYXRpb24SNgoEc2F2ZRgBIAEoCzIgLnZlbmNlam8ucmVjb3JkLnYxLlNhdmVPcGVy\
+      YXRpb25IAFIEc2F2ZRI8CgZkZWxldGUYAiABKAsyIi52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVPcGVyYXRpb25IAFIGZGVs\
+      ZXRlQgsKCW9wZXJhdGlvbiKlAQoNU2F2ZU9wZXJhdGlvbhIxCgZyZWNvcmQYASABKAsyGS52ZW5jZWpvLnJlY29yZC52MS5S\
+      ZWNvcmRSBnJlY29yZBIhCgxjaGFuZ2VkX2tleXMYAiADKAlSC2NoYW5nZWRLZXlzEj4KC3NhdmVfcG9saWN5GAMgASgOMh0u\
+      dmVuY2Vqby5yZWNvcmQudjEuU2F2ZVBvbGljeVIKc2F2ZVBvbGljeSJpCg9EZWxldGVPcGVyYXRpb24SEgoEbmFtZRgBIAEo\
+      CVIEbmFtZRIdCgpjaGFuZ2VfdGFnGAIgASgJUgljaGFuZ2VUYWcSIwoNYWxsb3dfbWlzc2luZxgDIAEoCFIMYWxsb3dNaXNz\
+      aW5nIrABChVNb2RpZnlSZWNvcmRzUmVzcG9uc2USPAoHcmVzdWx0cxgBIAMoCzIiLnZlbmNlam8ucmVjb3JkLnYxLk9wZXJh\
+      dGlvblJlc3VsdFIHcmVzdWx0cxI9Cgt6b25lX3Rva2VucxgCIAMoCzIcLnZlbmNlam8ucmVjb3JkLnYxLlpvbmVUb2tlblIK\
+      em9uZVRva2VucxIaCghjb21wbGV0ZRgDIAEoCFIIY29tcGxldGUiQgoJWm9uZVRva2VuEhIKBHpvbmUYASABKAlSBHpvbmUS\
+      IQoMY2hhbmdlX3Rva2VuGAIgASgJUgtjaGFuZ2VUb2tlbiLFAQoPT3BlcmF0aW9uUmVzdWx0EjMKBnJlY29yZBgBIAEoCzIZ\
+      LnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZEgAUgZyZWNvcmQSPAoHZGVsZXRlZBgCIAEoCzIgLnZlbmNlam8ucmVjb3JkLnYx\
+      LkRlbGV0ZWRSZWNvcmRIAFIHZGVsZXRlZBI1CgVlcnJvchgDIAEoCzIdLnZlbmNlam8ucmVjb3JkLnYxLkl0ZW1TdGF0dXNI\
+      AFIFZXJyb3JCCAoGcmVzdWx0ImoKCkl0ZW1TdGF0dXMSEgoEY29kZRgBIAEoBVIEY29kZRIYCgdtZXNzYWdlGAIgASgJUgdt\
+      ZXNzYWdlEi4KB2RldGFpbHMYAyADKAsyFC5nb29nbGUucHJvdG9idWYuQW55UgdkZXRhaWxzIpABCg5SZWNvcmRDb25mbGlj\
+      dBI+Cg1zZXJ2ZXJfcmVjb3JkGAEgASgLMhkudmVuY2Vqby5yZWNvcmQudjEuUmVjb3JkUgxzZXJ2ZXJSZWNvcmQSPgoNY2xp\
+      ZW50X3JlY29yZBgCIAEoCzIZLnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZFIMY2xpZW50UmVjb3JkIoEBCg1EZWxldGVkUmVj\
+      b3JkEhIKBG5hbWUYASABKAlSBG5hbWUSHwoLcmVjb3JkX3R5cGUYAiABKAlSCnJlY29yZFR5cGUSOwoLZGVsZXRlX3RpbWUY\
+      AyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wUgpkZWxldGVUaW1lImwKEEdldFJlY29yZFJlcXVlc3QSEgoEbmFt\
+      ZRgBIAEoCVIEbmFtZRJECgxkZXNpcmVkX2tleXMYAiABKAsyIS52ZW5jZWpvLnJlY29yZC52MS5GaWVsZFNlbGVjdGlvblIL\
+      ZGVzaXJlZEtleXMiRgoRR2V0UmVjb3JkUmVzcG9uc2USMQoGcmVjb3JkGAEgASgLMhkudmVuY2Vqby5yZWNvcmQudjEuUmVj\
+      b3JkUgZyZWNvcmQiigEKFExvb2t1cFJlY29yZHNSZXF1ZXN0EhYKBnBhcmVudBgBIAEoCVIGcGFyZW50EhQKBW5hbWVzGAIg\
+      AygJUgVuYW1lcxJECgxkZXNpcmVkX2tleXMYAyABKAsyIS52ZW5jZWpvLnJlY29yZC52MS5GaWVsZFNlbGVjdGlvblILZGVz\
+      aXJlZEtleXMiVQoVTG9va3VwUmVjb3Jkc1Jlc3BvbnNlEjwKB3Jlc3VsdHMYASADKAsyIi52ZW5jZWpvLnJlY29yZC52MS5P\
+      cGVyYXRpb25SZXN1bHRSB3Jlc3VsdHMi3wEKE1F1ZXJ5UmVjb3Jkc1JlcXVlc3QSFgoGcGFyZW50GAEgASgJUgZwYXJlbnQS\
+      LgoFcXVlcnkYAiABKAsyGC52ZW5jZWpvLnJlY29yZC52MS5RdWVyeVIFcXVlcnkSRAoMZGVzaXJlZF9rZXlzGAMgASgLMiEu\
+      dmVuY2Vqby5yZWNvcmQudjEuRmllbGRTZWxlY3Rpb25SC2Rlc2lyZWRLZXlzEhsKCXBhZ2Vfc2l6ZRgEIAEoBVIIcGFnZVNp\
+      emUSHQoKcGFnZV90b2tlbhgFIAEoCVIJcGFnZVRva2VuIpYBChRRdWVyeVJlY29yZHNSZXNwb25zZRIzCgdyZWNvcmRzGAEg\
+      AygLMhkudmVuY2Vqby5yZWNvcmQudjEuUmVjb3JkUgdyZWNvcmRzEiYKD25leHRfcGFnZV90b2tlbhgCIAEoCVINbmV4dFBh\
+      Z2VUb2tlbhIhCgxyZXN1bWVfdG9rZW4YAyABKAlSC3Jlc3VtZVRva2VuImAKC0RlbGV0ZWRab25lEhIKBG5hbWUYASABKAlS\
+      BG5hbWUSPQoGcmVhc29uGAIgASgOMiUudmVuY2Vqby5yZWNvcmQudjEuWm9uZURlbGV0aW9uUmVhc29uUgZyZWFzb24i2gEK\
+      F0ZldGNoWm9uZUNoYW5nZXNSZXF1ZXN0EhYKBnBhcmVudBgBIAEoCVIGcGFyZW50EiEKDGNoYW5nZV90b2tlbhgCIAEoCVIL\
+      Y2hhbmdlVG9rZW4SRAoMZGVzaXJlZF9rZXlzGAMgASgLMiEudmVuY2Vqby5yZWNvcmQudjEuRmllbGRTZWxlY3Rpb25SC2Rl\
+      c2lyZWRLZXlzEhsKCXBhZ2Vfc2l6ZRgEIAEoBVIIcGFnZVNpemUSIQoMcmVjb3JkX3R5cGVzGAUgAygJUgtyZWNvcmRUeXBl\
+      cyLBAQoYRmV0Y2hab25lQ2hhbmdlc1Jlc3BvbnNlEjkKB2NoYW5nZXMYASADKAsyHy52ZW5jZWpvLnJlY29yZC52MS5SZWNv\
+      cmRDaGFuZ2VSB2NoYW5nZXMSIQoMY2hhbmdlX3Rva2VuGAIgASgJUgtjaGFuZ2VUb2tlbhIfCgttb3JlX2NvbWluZxgDIAEo\
+      CFIKbW9yZUNvbWluZxImCg9sYXN0X3JlcXVlc3RfaWQYBCABKAlSDWxhc3RSZXF1ZXN0SWQijQEKDFJlY29yZENoYW5nZRI1\
+      CgdjaGFuZ2VkGAEgASgLMhkudmVuY2Vqby5yZWNvcmQudjEuUmVjb3JkSABSB2NoYW5nZWQSPAoHZGVsZXRlZBgCIAEoCzIg\
+      LnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZWRSZWNvcmRIAFIHZGVsZXRlZEIICgZjaGFuZ2UixgIKEFN1YnNjcmliZVJlcXVl\
+      c3QSFgoGcGFyZW50GAEgASgJUgZwYXJlbnQSPAoHdGFyZ2V0cxgCIAMoCzIiLnZlbmNlam8ucmVjb3JkLnYxLlN1YnNjcmli\
+      ZVRhcmdldFIHdGFyZ2V0cxIhCgxyZXN1bWVfdG9rZW4YAyABKAlSC3Jlc3VtZVRva2VuEikKEGluY2x1ZGVfc25hcHNob3QY\
+      BCABKAhSD2luY2x1ZGVTbmFwc2hvdBJECgxkZXNpcmVkX2tleXMYBSABKAsyIS52ZW5jZWpvLnJlY29yZC52MS5GaWVsZFNl\
+      bGVjdGlvblILZGVzaXJlZEtleXMSSAoSaGVhcnRiZWF0X2ludGVydmFsGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0\
+      aW9uUhFoZWFydGJlYXRJbnRlcnZhbCKAAQoPU3Vic2NyaWJlVGFyZ2V0EhsKCXRhcmdldF9pZBgBIAEoBVIIdGFyZ2V0SWQS\
+      MAoFcXVlcnkYAyABKAsyGC52ZW5jZWpvLnJlY29yZC52MS5RdWVyeUgAUgVxdWVyeRIUCgR6b25lGAQgASgJSABSBHpvbmVC\
+      CAoGdGFyZ2V0IsYGChFTdWJzY3JpYmVSZXNwb25zZRIhCgxyZXN1bWVfdG9rZW4YASABKAlSC3Jlc3VtZVRva2VuEjsKC2Nv\
+      bW1pdF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIKY29tbWl0VGltZRIeCgpoaXN0b3JpY2FsGAQg\
+      ASgIUgpoaXN0b3JpY2FsEh0KCnRhcmdldF9pZHMYBSADKAVSCXRhcmdldElkcxJOCg5yZWNvcmRfbWF0Y2hlZBgKIAEoCzIl\
+      LnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZE1hdGNoZWRFdmVudEgAUg1yZWNvcmRNYXRjaGVkElQKEHJlY29yZF91bm1hdGNo\
+      ZWQYCyABKAsyJy52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmRVbm1hdGNoZWRFdmVudEgAUg9yZWNvcmRVbm1hdGNoZWQSTgoO\
+      cmVjb3JkX2RlbGV0ZWQYDCABKAsyJS52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmREZWxldGVkRXZlbnRIAFINcmVjb3JkRGVs\
+      ZXRlZBJICgx6b25lX2RlbGV0ZWQYDiABKAsyIy52ZW5jZWpvLnJlY29yZC52MS5ab25lRGVsZXRlZEV2ZW50SABSC3pvbmVE\
+      ZWxldGVkEj8KCWNhdWdodF91cBgUIAEoCzIgLnZlbmNlam8ucmVjb3JkLnYxLkNhdWdodFVwRXZlbnRIAFIIY2F1Z2h0VXAS\
+      QQoJaGVhcnRiZWF0GBUgASgLMiEudmVuY2Vqby5yZWNvcmQudjEuSGVhcnRiZWF0RXZlbnRIAFIJaGVhcnRiZWF0EjUKBXJl\
+      c2V0GBYgASgLMh0udmVuY2Vqby5yZWNvcmQudjEuUmVzZXRFdmVudEgAUgVyZXNldBI7CgdjbG9zaW5nGBcgASgLMh8udmVu\
+      Y2Vqby5yZWNvcmQudjEuQ2xvc2luZ0V2ZW50SABSB2Nsb3NpbmcSSwoNdGFyZ2V0X2ZhaWxlZBgYIAEoCzIkLnZlbmNlam8u\
+      cmVjb3JkLnYxLlRhcmdldEZhaWxlZEV2ZW50SABSDHRhcmdldEZhaWxlZEIHCgVldmVudEoECAIQAyKaAQoSUmVjb3JkTWF0\
+      Y2hlZEV2ZW50EjEKBnJlY29yZBgBIAEoCzIZLnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZFIGcmVjb3JkEjIKBnJlYXNvbhgC\
+      IAEoDjIaLnZlbmNlam8ucmVjb3JkLnYxLkZpcmVzT25SBnJlYXNvbhIdCgpyZXF1ZXN0X2lkGAMgASgJUglyZXF1ZXN0SWQi\
+      KgoUUmVjb3JkVW5tYXRjaGVkRXZlbnQSEgoEbmFtZRgBIAEoCVIEbmFtZSJOChJSZWNvcmREZWxldGVkRXZlbnQSOAoGcmVj\
+      b3JkGAEgASgLMiAudmVuY2Vqby5yZWNvcmQudjEuRGVsZXRlZFJlY29yZFIGcmVjb3JkIkYKEFpvbmVEZWxldGVkRXZlbnQS\
+      MgoEem9uZRgBIAEoCzIeLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZWRab25lUgR6b25lIkEKDUNhdWdodFVwRXZlbnQSMAoU\
+      cmVwbGF5ZWRfZXZlbnRfY291bnQYASABKANSEnJlcGxheWVkRXZlbnRDb3VudCJNCg5IZWFydGJlYXRFdmVudBI7CgtzZXJ2\
+      ZXJfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBSCnNlcnZlclRpbWUiRAoKUmVzZXRFdmVudBI2CgZy\
+      ZWFzb24YASABKA4yHi52ZW5jZWpvLnJlY29yZC52MS5SZXNldFJlYXNvblIGcmVhc29uIoIBCgxDbG9zaW5nRXZlbnQSNgoG\
+      cmVhc29uGAEgASgOMh4udmVuY2Vqby5yZWNvcmQudjEuQ2xvc2VSZWFzb25SBnJlYXNvbhI6CgtyZXRyeV9kZWxheRgCIAEo\
+      CzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvblIKcmV0cnlEZWxheSJnChFUYXJnZXRGYWlsZWRFdmVudBIbCgl0YXJnZXRf\
+      aWQYASABKAVSCHRhcmdldElkEjUKBnN0YXR1cxgCIAEoCzIdLnZlbmNlam8ucmVjb3JkLnYxLkl0ZW1TdGF0dXNSBnN0YXR1\
+      cyJxChFDcmVhdGVab25lUmVxdWVzdBIWCgZwYXJlbnQYASABKAlSBnBhcmVudBIXCgd6b25lX2lkGAIgASgJUgZ6b25lSWQS\
+      KwoEem9uZRgDIAEoCzIXLnZlbmNlam8ucmVjb3JkLnYxLlpvbmVSBHpvbmUiQQoSQ3JlYXRlWm9uZVJlc3BvbnNlEisKBHpv\
+      bmUYASABKAsyFy52ZW5jZWpvLnJlY29yZC52MS5ab25lUgR6b25lIiQKDkdldFpvbmVSZXF1ZXN0EhIKBG5hbWUYASABKAlS\
+      BG5hbWUiPgoPR2V0Wm9uZVJlc3BvbnNlEisKBHpvbmUYASABKAsyFy52ZW5jZWpvLnJlY29yZC52MS5ab25lUgR6b25lImYK\
+      EExpc3Rab25lc1JlcXVlc3QSFgoGcGFyZW50GAEgASgJUgZwYXJlbnQSGwoJcGFnZV9zaXplGAIgASgFUghwYWdlU2l6ZRId\
+      CgpwYWdlX3Rva2VuGAMgASgJUglwYWdlVG9rZW4iagoRTGlzdFpvbmVzUmVzcG9uc2USLQoFem9uZXMYASADKAsyFy52ZW5j\
+      ZWpvLnJlY29yZC52MS5ab25lUgV6b25lcxImCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAlSDW5leHRQYWdlVG9rZW4iOwoRRGVs\
+      ZXRlWm9uZVJlcXVlc3QSEgoEbmFtZRgBIAEoCVIEbmFtZRISCgRldGFnGAIgASgJUgRldGFnIhQKEkRlbGV0ZVpvbmVSZXNw\
+      b25zZSrYAQoKQ29tcGFyYXRvchIaChZDT01QQVJBVE9SX1VOU1BFQ0lGSUVEEAASFAoQQ09NUEFSQVRPUl9FUVVBTBABEhgK\
+      FENPTVBBUkFUT1JfTk9UX0VRVUFMEAISGAoUQ09NUEFSQVRPUl9MRVNTX1RIQU4QAxIhCh1DT01QQVJBVE9SX0xFU1NfVEhB\
+      Tl9PUl9FUVVBTBAEEhsKF0NPTVBBUkFUT1JfR1JFQVRFUl9USEFOEAUSJAogQ09NUEFSQVRPUl9HUkVBVEVSX1RIQU5fT1Jf\
+      RVFVQUwQBiqmAQoKU2F2ZVBvbGljeRIbChdTQVZFX1BPTElDWV9VTlNQRUNJRklFRBAAEioKJlNBVkVfUE9MSUNZX0lGX1NF\
+      UlZFUl9SRUNPUkRfVU5DSEFOR0VEEAESHAoYU0FWRV9QT0xJQ1lfQ0hBTkdFRF9LRVlTEAISGAoUU0FWRV9QT0xJQ1lfQUxM\
+      X0tFWVMQAxIXChNTQVZFX1BPTElDWV9SRVBMQUNFEAQqXAoSWm9uZURlbGV0aW9uUmVhc29uEiQKIFpPTkVfREVMRVRJT05f\
+      UkVBU09OX1VOU1BFQ0lGSUVEEAASIAocWk9ORV9ERUxFVElPTl9SRUFTT05fREVMRVRFRBABKk8KB0ZpcmVzT24SGAoURklS\
+      RVNfT05fVU5TUEVDSUZJRUQQABIVChFGSVJFU19PTl9DUkVBVElPThABEhMKD0ZJUkVTX09OX1VQREFURRACKpkBCgtSZXNl\
+      dFJlYXNvbhIcChhSRVNFVF9SRUFTT05fVU5TUEVDSUZJRUQQABIeChpSRVNFVF9SRUFTT05fVE9LRU5fRVhQSVJFRBABEh4K\
+      GlJFU0VUX1JFQVNPTl9UT0tFTl9VTktOT1dOEAISLAooUkVTRVRfUkVBU09OX1NFUlZFUl9SRVNUT1JFRF9GUk9NX0JBQ0tV\
+      UBAEKrQBCgtDbG9zZVJlYXNvbhIcChhDTE9TRV9SRUFTT05fVU5TUEVDSUZJRUQQABIgChxDTE9TRV9SRUFTT05fU0VSVkVS\
+      X0RSQUlOSU5HEAESIAocQ0xPU0VfUkVBU09OX1NFU1NJT05fUkVWT0tFRBAEEhgKFENMT1NFX1JFQVNPTl9NQVhfQUdFEAUS\
+      KQolQ0xPU0VfUkVBU09OX1JFUExBQ0VEX0JZX05FV0VSX1NUUkVBTRAGMrcHCg1SZWNvcmRTZXJ2aWNlElkKCkNyZWF0ZVpv\
+      bmUSJC52ZW5jZWpvLnJlY29yZC52MS5DcmVhdGVab25lUmVxdWVzdBolLnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVpvbmVS\
+      ZXNwb25zZRJQCgdHZXRab25lEiEudmVuY2Vqby5yZWNvcmQudjEuR2V0Wm9uZVJlcXVlc3QaIi52ZW5jZWpvLnJlY29yZC52\
+      MS5HZXRab25lUmVzcG9uc2USVgoJTGlzdFpvbmVzEiMudmVuY2Vqby5yZWNvcmQudjEuTGlzdFpvbmVzUmVxdWVzdBokLnZl\
+      bmNlam8ucmVjb3JkLnYxLkxpc3Rab25lc1Jlc3BvbnNlElkKCkRlbGV0ZVpvbmUSJC52ZW5jZWpvLnJlY29yZC52MS5EZWxl\
+      dGVab25lUmVxdWVzdBolLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVpvbmVSZXNwb25zZRJiCg1Nb2RpZnlSZWNvcmRzEicu\
+      dmVuY2Vqby5yZWNvcmQudjEuTW9kaWZ5UmVjb3Jkc1JlcXVlc3QaKC52ZW5jZWpvLnJlY29yZC52MS5Nb2RpZnlSZWNvcmRz\
+      UmVzcG9uc2USVgoJR2V0UmVjb3JkEiMudmVuY2Vqby5yZWNvcmQudjEuR2V0UmVjb3JkUmVxdWVzdBokLnZlbmNlam8ucmVj\
+      b3JkLnYxLkdldFJlY29yZFJlc3BvbnNlEmIKDUxvb2t1cFJlY29yZHMSJy52ZW5jZWpvLnJlY29yZC52MS5Mb29rdXBSZWNv\
+      cmRzUmVxdWVzdBooLnZlbmNlam8ucmVjb3JkLnYxLkxvb2t1cFJlY29yZHNSZXNwb25zZRJfCgxRdWVyeVJlY29yZHMSJi52\
+      ZW5jZWpvLnJlY29yZC52MS5RdWVyeVJlY29yZHNSZXF1ZXN0GicudmVuY2Vqby5yZWNvcmQudjEuUXVlcnlSZWNvcmRzUmVz\
+      cG9uc2USawoQRmV0Y2hab25lQ2hhbmdlcxIqLnZlbmNlam8ucmVjb3JkLnYxLkZldGNoWm9uZUNoYW5nZXNSZXF1ZXN0Gisu\
+      dmVuY2Vqby5yZWNvcmQudjEuRmV0Y2hab25lQ2hhbmdlc1Jlc3BvbnNlElgKCVN1YnNjcmliZRIjLnZlbmNlam8ucmVjb3Jk\
+      LnYxLlN1YnNjcmliZVJlcXVlc3QaJC52ZW5jZWpvLnJlY29yZC52MS5TdWJzY3JpYmVSZXNwb25zZTABQmsKFWRldi52ZW5j\
+      ZWpvLnJlY29yZC52MVABWiZ2ZW5jZWpvLmV4YW1wbGUvZ2VuL3JlY29yZC92MTtyZWNvcmR2MaoCEVZlbmNlam8uUmVjb3Jk\
+      LlYx6gITVmVuY2Vqbzo6UmVjb3JkOjpWMWIGcHJvdG8z
       """,
     dependencies: { [VencejoProtobuf::Google.anyProto, VencejoProtobuf::Google.durationProto, VencejoProtobuf::Google.timestampProto] }
   )
-
-  public struct ReferenceAction: VencejoProtobuf::Enumeration, Swift::CaseIterable {
-    public var rawValue: Swift::Int32
-    public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
-    public static var enumName: Swift::String { "vencejo.record.v1.ReferenceAction" }
-    public static var unspecified: Self { .init(rawValue: 0) }
-    /// The target may vanish; the reference stays and dangles.
-    public static var noneValue: Self { .init(rawValue: 1) }
-    /// This record is deleted with its target. The target must exist on save.
-    public static var deleteSelf: Self { .init(rawValue: 2) }
-    public static var allCases: [Self] { [.unspecified, .noneValue, .deleteSelf] }
-  }
 
   public struct Comparator: VencejoProtobuf::Enumeration, Swift::CaseIterable {
     public var rawValue: Swift::Int32
@@ -237,8 +219,7 @@ extension Record {
     public static var unspecified: Self { .init(rawValue: 0) }
     public static var creation: Self { .init(rawValue: 1) }
     public static var update: Self { .init(rawValue: 2) }
-    public static var deletion: Self { .init(rawValue: 3) }
-    public static var allCases: [Self] { [.unspecified, .creation, .update, .deletion] }
+    public static var allCases: [Self] { [.unspecified, .creation, .update] }
   }
 
   public struct ResetReason: VencejoProtobuf::Enumeration, Swift::CaseIterable {
@@ -248,9 +229,8 @@ extension Record {
     public static var unspecified: Self { .init(rawValue: 0) }
     public static var tokenExpired: Self { .init(rawValue: 1) }
     public static var tokenUnknown: Self { .init(rawValue: 2) }
-    public static var tooFarBehind: Self { .init(rawValue: 3) }
     public static var serverRestoredFromBackup: Self { .init(rawValue: 4) }
-    public static var allCases: [Self] { [.unspecified, .tokenExpired, .tokenUnknown, .tooFarBehind, .serverRestoredFromBackup] }
+    public static var allCases: [Self] { [.unspecified, .tokenExpired, .tokenUnknown, .serverRestoredFromBackup] }
   }
 
   public struct CloseReason: VencejoProtobuf::Enumeration, Swift::CaseIterable {
@@ -259,11 +239,10 @@ extension Record {
     public static var enumName: Swift::String { "vencejo.record.v1.CloseReason" }
     public static var unspecified: Self { .init(rawValue: 0) }
     public static var serverDraining: Self { .init(rawValue: 1) }
-    public static var slowConsumer: Self { .init(rawValue: 2) }
-    public static var credentialExpired: Self { .init(rawValue: 3) }
     public static var sessionRevoked: Self { .init(rawValue: 4) }
     public static var maxAge: Self { .init(rawValue: 5) }
-    public static var allCases: [Self] { [.unspecified, .serverDraining, .slowConsumer, .credentialExpired, .sessionRevoked, .maxAge] }
+    public static var replacedByNewerStream: Self { .init(rawValue: 6) }
+    public static var allCases: [Self] { [.unspecified, .serverDraining, .sessionRevoked, .maxAge, .replacedByNewerStream] }
   }
 
   public struct Zone: VencejoProtobuf::Message {
@@ -420,7 +399,6 @@ extension Record {
       var updateTime: VencejoProtobuf::Google.Timestamp?
       var creator: Swift::String = ""
       var lastModifier: Swift::String = ""
-      var parent: VencejoAPI::Record.Reference?
       var unknownFields = VencejoProtobuf::UnknownFields()
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -435,14 +413,12 @@ extension Record {
           case 50: reader.message(into: &self.updateTime)
           case 58: self.creator = reader.string()
           case 66: self.lastModifier = reader.string()
-          case 74: reader.message(into: &self.parent)
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }
       }
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
-        if let value = self.parent { writer.message(74, value) }
         if !self.lastModifier.isEmpty { writer.string(66, self.lastModifier) }
         if !self.creator.isEmpty { writer.string(58, self.creator) }
         if let value = self.updateTime { writer.message(50, value) }
@@ -491,11 +467,6 @@ extension Record {
       get { self.storage.value.lastModifier }
       _modify { yield &self.storage.value.lastModifier }
     }
-    /// The record above this one. Same zone only.
-    public var parent: VencejoAPI::Record.Reference? {
-      get { self.storage.value.parent }
-      _modify { yield &self.storage.value.parent }
-    }
     public var unknownFields: VencejoProtobuf::UnknownFields {
       get { self.storage.value.unknownFields }
       _modify { yield &self.storage.value.unknownFields }
@@ -512,10 +483,9 @@ extension Record {
       createTime: VencejoProtobuf::Google.Timestamp? = nil,
       updateTime: VencejoProtobuf::Google.Timestamp? = nil,
       creator: Swift::String = "",
-      lastModifier: Swift::String = "",
-      parent: VencejoAPI::Record.Reference? = nil
+      lastModifier: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, recordType: recordType, fields: fields, changeTag: changeTag, createTime: createTime, updateTime: updateTime, creator: creator, lastModifier: lastModifier, parent: parent))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, recordType: recordType, fields: fields, changeTag: changeTag, createTime: createTime, updateTime: updateTime, creator: creator, lastModifier: lastModifier))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -721,21 +691,19 @@ extension Record {
     }
   }
 
+  /// The target may vanish; the reference stays and dangles.
   public struct Reference: VencejoProtobuf::Message {
     /// Full record name. Must be in the same zone.
     public var record: Swift::String = ""
-    public var action: VencejoAPI::Record.ReferenceAction = .init(rawValue: 0)
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
     public static var messageName: Swift::String { "vencejo.record.v1.Reference" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
     public init() {}
     public init(
-      record: Swift::String = "",
-      action: VencejoAPI::Record.ReferenceAction = .init(rawValue: 0)
+      record: Swift::String = ""
     ) {
       self.record = record
-      self.action = action
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -743,24 +711,20 @@ extension Record {
         switch tag {
         case 0: return
         case 10: self.record = reader.string()
-        case 16: self.action = reader.enumeration()
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if self.action.rawValue != 0 { writer.enumeration(16, self.action) }
       if !self.record.isEmpty { writer.string(10, self.record) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.record != right.record { return false }
-      if left.action != right.action { return false }
       return left.unknownFields == right.unknownFields
     }
     public func hash(into hasher: inout Swift::Hasher) {
       hasher.combine(self.record)
-      hasher.combine(self.action)
       hasher.combine(self.unknownFields)
     }
   }
@@ -829,8 +793,9 @@ extension Record {
     /// Exactly one of the two, or neither for all records.
     public enum Criteria: Swift::Hashable, Swift::Sendable {
       case predicate(VencejoAPI::Record.Predicate)
-      /// AIP-160 text with the functions of the grammar in the manual:
-      /// beginsWith(f, "x"), distance(f, lat, lon) < 500.
+      /// AIP-160 text with the functions beginsWith(f, "x"), in(f, 1, 2),
+      /// contains(f, "x"), containsAll(f, "x", "y"), present(f) and
+      /// distance(f, lat, lon) < 500.
       case filter(Swift::String)
     }
   }
@@ -2615,8 +2580,9 @@ extension Record {
     }
   }
 
-  /// As in vencejo.chat.v1: frames of one transaction arrive together and only
-  /// the last of them carries a resume_token.
+  /// As in vencejo.chat.v1: frames that belong together arrive together and only
+  /// the last of them carries a resume_token. A record that changed several times
+  /// since the last token comes once, as it is now.
   public struct SubscribeResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var resumeToken: Swift::String = ""
@@ -2938,19 +2904,15 @@ extension Record {
 
   public struct CaughtUpEvent: VencejoProtobuf::Message {
     public var replayedEventCount: Swift::Int64 = 0
-    /// Number of records that match each target now, for a client to check.
-    public var matchCounts: [Swift::Int32: Swift::Int64] = [:]
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
     public static var messageName: Swift::String { "vencejo.record.v1.CaughtUpEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
     public init() {}
     public init(
-      replayedEventCount: Swift::Int64 = 0,
-      matchCounts: [Swift::Int32: Swift::Int64] = [:]
+      replayedEventCount: Swift::Int64 = 0
     ) {
       self.replayedEventCount = replayedEventCount
-      self.matchCounts = matchCounts
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -2958,24 +2920,20 @@ extension Record {
         switch tag {
         case 0: return
         case 8: self.replayedEventCount = reader.int64()
-        case 18: reader.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Int64.self, into: &self.matchCounts)
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      writer.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Int64.self, 18, self.matchCounts)
       if self.replayedEventCount != 0 { writer.int64(8, self.replayedEventCount) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.replayedEventCount != right.replayedEventCount { return false }
-      if left.matchCounts != right.matchCounts { return false }
       return left.unknownFields == right.unknownFields
     }
     public func hash(into hasher: inout Swift::Hasher) {
       hasher.combine(self.replayedEventCount)
-      hasher.combine(self.matchCounts)
       hasher.combine(self.unknownFields)
     }
   }
@@ -3095,7 +3053,8 @@ extension Record {
     }
   }
 
-  /// One target failed; the others go on.
+  /// One target failed, as a zone that does not exist; the others go on. When all
+  /// fail, the call does.
   public struct TargetFailedEvent: VencejoProtobuf::Message {
     public var targetId: Swift::Int32 = 0
     public var status: VencejoAPI::Record.ItemStatus?

@@ -24,7 +24,9 @@ struct ChatSubscription {
   func run(_ request: Chat.SubscribeRequest) async throws {
     let only = try ChatServer.chats(request.chats)
     let stream = ChatStream(
-      caller, out, shelf, store, interval: interval(request), age: age())
+      caller, out, shelf, store,
+      interval: configuration.heartbeat(asked: request.heartbeatInterval),
+      age: configuration.streamAge(of: caller, now: store.now))
     shelf.streamBegins()
     streams.add(stream)
     stream.onLoop { stream.startHeartbeat() }
@@ -175,22 +177,5 @@ struct ChatSubscription {
 
   private func token(_ position: Int64) -> String {
     store.tokens.resumeToken(.chat, position: position, now: store.now)
-  }
-
-  private func interval(_ request: Chat.SubscribeRequest) -> Duration {
-    guard let asked = request.heartbeatInterval else { return configuration.heartbeatDefault }
-    // Clamped in whole seconds first: a stranger's numbers must not overflow.
-    guard asked.seconds < 3600 else { return configuration.heartbeats.upperBound }
-    guard asked.seconds >= 0, asked.nanos >= 0 else { return configuration.heartbeats.lowerBound }
-    return min(
-      max(asked.duration, configuration.heartbeats.lowerBound), configuration.heartbeats.upperBound)
-  }
-
-  /// A session that ends sooner takes its stream with it; refreshed meanwhile, it costs the
-  /// client a reconnect.
-  private func age() -> Duration {
-    min(
-      configuration.streamAge,
-      .milliseconds(max(0, (caller.sessionExpireTime - store.now) / 1000)))
   }
 }

@@ -27,6 +27,7 @@ public final class Backend: Sendable {
   let authenticator: Authenticator
   let streams: StreamRegistry
   private let chatHub: ChatHub
+  private let recordHub: RecordHub
   private let housekeeping: Task<Void, Never>
 
   /// Opens the data folder. Blocks for as long as that takes.
@@ -37,11 +38,13 @@ public final class Backend: Sendable {
     let authenticator = Authenticator(store)
     let streams = StreamRegistry()
     let chatHub = ChatHub(store)
+    let recordHub = RecordHub()
     self.store = store
     self.configuration = configuration
     self.authenticator = authenticator
     self.streams = streams
     self.chatHub = chatHub
+    self.recordHub = recordHub
     housekeeping = Task {
       while !Task.isCancelled {
         while (try? await store.write { try $0.pruneLog() }) == true {}
@@ -55,6 +58,7 @@ public final class Backend: Sendable {
         streams.revoke(sessions: revoked.sessions)
       }
       chatHub.publish(batch)
+      recordHub.publish(batch)
     }
   }
 
@@ -66,6 +70,9 @@ public final class Backend: Sendable {
         heartbeat: configuration.heartbeatDefault),
       ChatServer(
         store: store, authenticator: authenticator, hub: chatHub, streams: streams,
+        configuration: configuration),
+      RecordServer(
+        store: store, authenticator: authenticator, hub: recordHub, streams: streams,
         configuration: configuration),
     ]
   }

@@ -39,7 +39,7 @@ public struct RecordFeed: Sendable {
       throw StoreError(RecordViolation("targets", "name at least one target"))
     }
     guard targets.count <= Self.maxTargets else {
-      throw .tooMany("targets", limit: Self.maxTargets)
+      throw .tooManyTargets
     }
     var writer = KeysetWriter()
     var checked: [(id: Int32, target: Checked)] = []
@@ -66,6 +66,9 @@ public struct RecordFeed: Sendable {
     self.targets = checked
     fingerprint = Array(SHA256.digest(writer.bytes).prefix(16))
   }
+
+  /// The targets' identifiers, ascending.
+  public var targetIDs: [Int32] { targets.map(\.id) }
 
   /// The zones named, or nil when a query reads them all.
   var zoneNames: [String]? {
@@ -124,7 +127,33 @@ public struct FeedFrame: Sendable {
   public var commitTime: Int64
 }
 
+extension StoreError {
+  /// The answer to a subscription with too many targets.
+  public static let tooManyTargets = tooMany("targets", limit: RecordFeed.maxTargets)
+}
+
 extension ReadTransaction {
+  /// The targets that name a zone which does not exist, each with its
+  /// `ZONE_NOT_FOUND`.
+  ///
+  /// - Throws: that error when there is no other target.
+  public func missingTargets(
+    of feed: RecordFeed, in database: RecordDatabase
+  ) throws(StoreError) -> [(id: Int32, error: StoreError)] {
+    var missing: [(id: Int32, error: StoreError)] = []
+    for (id, target) in feed.targets {
+      guard case .zone(let zone) = target else { continue }
+      do throws(StoreError) {
+        _ = try recordZone(zone, in: database)
+      } catch {
+        guard error.code == .notFound else { throw error }
+        missing.append((id, error))
+      }
+    }
+    if missing.count == feed.targets.count, let first = missing.first { throw first.error }
+    return missing
+  }
+
   /// The next part of the log for a feed, in whole transactions. Several events
   /// about one record are one entry.
   ///

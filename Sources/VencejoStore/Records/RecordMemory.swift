@@ -19,10 +19,8 @@ extension WriteTransaction {
     var results: [ModifyResult] = []
     var zones: [ZoneID] = []
     for operation in batch.operations {
-      // The server may have chosen the name, and would choose another today.
-      guard let name = reader.text(), let failed = reader.int(),
-        let id = try? RecordID(zone: operation.id.zone, record: name)
-      else { throw .damagedRecord }
+      let id = operation.id
+      guard let failed = reader.int() else { throw .damagedRecord }
       let zone = try? recordZone(id.zone, in: database)
       let row = try zone.flatMap { (zone) throws(StoreError) in
         try recordRow(id.record, zone: zone.key, in: database.id)
@@ -49,8 +47,7 @@ extension WriteTransaction {
     _ batch: ModifyBatch, _ outcome: ModifyOutcome, caller: RecordCaller
   ) throws(StoreError) {
     var writer = KeysetWriter()
-    for (operation, result) in zip(batch.operations, outcome.results) {
-      writer.text(operation.id.record)
+    for result in outcome.results {
       guard case .failed(let failure) = result else {
         writer.int(0)
         continue

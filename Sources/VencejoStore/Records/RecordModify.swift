@@ -8,20 +8,40 @@ public struct ModifyBatch: Sendable {
   public var atomic: Bool?
   /// Empty: not remembered.
   public var requestID: String
-  /// Says whether a second request with the same id is the same request.
-  public var fingerprint: [UInt8]
   /// Answers what would happen and changes nothing.
   public var validateOnly: Bool
 
   public init(
     operations: [RecordOperation], atomic: Bool? = nil, requestID: String = "",
-    fingerprint: [UInt8] = [], validateOnly: Bool = false
+    validateOnly: Bool = false
   ) {
     self.operations = operations
     self.atomic = atomic
     self.requestID = requestID
-    self.fingerprint = fingerprint
     self.validateOnly = validateOnly
+  }
+
+  /// Says whether a second request with the same id is the same request.
+  var fingerprint: [UInt8] {
+    var writer = KeysetWriter()
+    writer.optional(atomic.map { Int64($0 ? 1 : 0) })
+    for operation in operations {
+      writer.text(operation.id.name)
+      switch operation {
+      case .save(let record, let changedKeys, let policy):
+        writer.int(policy.number)
+        writer.text(record.type)
+        writer.text(record.changeTag)
+        writer.raw(RecordCoding.encode(record.fields))
+        writer.int(Int64(changedKeys.count))
+        for key in changedKeys { writer.text(key) }
+      case .delete(_, let changeTag, let allowMissing):
+        writer.int(0)
+        writer.text(changeTag)
+        writer.int(allowMissing ? 1 : 0)
+      }
+    }
+    return SHA256.digest(writer.bytes)
   }
 }
 
@@ -38,6 +58,11 @@ public struct ModifyOutcome: Sendable {
   public var results: [ModifyResult]
   /// The zones that changed, with the position of their newest change.
   public var zones: [StoredZone]
+
+  /// Nothing failed.
+  public var isComplete: Bool {
+    !results.contains { if case .failed = $0 { true } else { false } }
+  }
 }
 
 extension WriteTransaction {
@@ -217,6 +242,7 @@ private struct RecordModification {
         .aborted, "BATCH_ABORTED", "another operation of the atomic batch failed: \(culprit)",
         metadata: ["record": culprit.name],
         details: [
+          // A detail's name, not a trap.
           .precondition(
             type: "BATCH_ABORTED", subject: culprit.name, description: "this operation failed")
         ]))

@@ -1,3 +1,5 @@
+import VencejoCrypto
+
 /// How a save treats what the store has (CloudKit's `CKRecordSavePolicy`, and one more).
 public enum SavePolicy: Sendable, Hashable {
   /// The change tag must be the stored one, or absent for a new record; writes
@@ -9,6 +11,15 @@ public enum SavePolicy: Sendable, Hashable {
   case allKeys
   /// The record becomes exactly the one given.
   case replace
+
+  var number: Int64 {
+    switch self {
+    case .ifServerRecordUnchanged: 1
+    case .changedKeys: 2
+    case .allKeys: 3
+    case .replace: 4
+    }
+  }
 }
 
 /// One operation of a batch.
@@ -128,6 +139,25 @@ enum RecordPlan: Sendable, Hashable {
           ? "\(id) exists already" : "\(id) was changed since this change tag",
         metadata: ["record": id.name]),
       conflict: RecordFailure.Conflict(server: server, client: client))
+  }
+}
+
+extension RecordID {
+  /// A record that the client leaves to the server to name. With a request_id
+  /// the name follows from it, so that a repeat names the same record.
+  public init(
+    unnamed index: Int, in zone: ZoneID, caller: RecordCaller, requestID: String
+  ) throws(RecordViolation) {
+    guard !requestID.isEmpty else {
+      try self.init(zone: zone, record: UUID.v7().description)
+      return
+    }
+    var writer = KeysetWriter()
+    writer.text(caller.user)
+    writer.text(requestID)
+    writer.int(Int64(index))
+    try self.init(
+      zone: zone, record: Base64URL.encode(Array(SHA256.digest(writer.bytes).prefix(15))))
   }
 }
 

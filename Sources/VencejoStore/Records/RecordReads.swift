@@ -38,6 +38,29 @@ extension ReadTransaction {
     return row.record
   }
 
+  /// A page of zones, by name.
+  ///
+  /// - Throws: `BAD_PAGE_TOKEN`, `PAGE_TOKEN_MISMATCH`.
+  public func zonePage(
+    in database: RecordDatabase, pageSize: Int, pageToken: String
+  ) throws(StoreError) -> (zones: [StoredZone], nextPageToken: String?) {
+    var arguments = KeysetWriter()
+    arguments.text("zones")
+    arguments.text(database.id.name)
+    var after = ""
+    if !pageToken.isEmpty {
+      var keyset = try tokens.keyset(ofPageToken: pageToken, arguments: arguments)
+      guard let name = keyset.text(), keyset.isAtEnd else { throw TokenAuthority.badPageToken }
+      after = name
+    }
+    var zones = try recordZones(in: database, after: after, limit: pageSize + 1)
+    guard zones.count > pageSize else { return (zones, nil) }
+    zones.removeLast()
+    var keyset = KeysetWriter()
+    keyset.text(zones.last?.id.zone ?? "")
+    return (zones, tokens.pageToken(keyset: keyset, arguments: arguments))
+  }
+
   /// Records by name, each found or not on its own. Past 2 MiB of fields the
   /// rest fail with `LIMIT_EXCEEDED`: ask for them again.
   public func lookUpRecords(
@@ -126,12 +149,22 @@ extension ReadTransaction {
 
   /// What changed in a zone after `position`, deletions included.
   ///
-  /// - Throws: `CHANGE_TOKEN_EXPIRED` when tombstones since then may be gone.
+  /// - Throws: `CHANGE_TOKEN_EXPIRED` when tombstones since then may be gone,
+  ///   `NO_FETCH_CHANGES` in a zone without that capability.
   public func zoneChanges(
     _ zone: StoredZone, after position: Int64, types: [String], pageSize: Int, caller: RecordCaller
   ) throws(StoreError) -> ZoneChanges {
-    guard position == 0 || position >= zone.tombstoneFloor else { throw .changeTokenExpired }
+    guard zone.fetchesChanges else {
+      throw StoreError(
+        .failedPrecondition, "NO_FETCH_CHANGES",
+        "\(zone.id) keeps no changes to fetch: query it, or use a zone of your own",
+        metadata: ["resource": zone.id.name])
+    }
     let head = try head()
+    // A position that was never reached: the database went back without telling.
+    guard position == 0 || (position >= zone.tombstoneFloor && position <= head) else {
+      throw .changeTokenExpired
+    }
     // One more than asked for, to know whether there are more.
     var text = SQLText(
       "SELECT \(QuerySQL.columns) FROM \(QuerySQL.tables) WHERE r.zone_key = ? AND r.change > ?",
@@ -189,6 +222,9 @@ public struct CheckedQuery: Sendable {
 }
 
 extension StoreError {
+  /// The answer to a batch that is too long.
+  public static let tooManyOperations = tooMany("operations", limit: RecordRules.maxOperations)
+
   static func tooMany(_ field: String, limit: Int) -> StoreError {
     StoreError(
       .invalidArgument, "LIMIT_EXCEEDED", "more than \(limit) \(field); split the request in half",

@@ -130,13 +130,13 @@ import Testing
     try await bench.makeZone()
     var batch = ModifyBatch(
       operations: [.save(try bench.record("a"), changedKeys: [], .ifServerRecordUnchanged)],
-      requestID: "r1", fingerprint: [1])
+      requestID: "r1")
     let first = try await bench.modify(batch)
     let head = try await bench.store.read { try $0.head() }
     let second = try await bench.modify(batch)
     #expect(first.results == second.results)
     #expect(try await bench.store.read { try $0.head() } == head)
-    batch.fingerprint = [2]
+    batch.operations = [.save(try bench.record("a"), changedKeys: ["n"], .ifServerRecordUnchanged)]
     #expect(await reason { try await bench.modify(batch) } == "REQUEST_ID_REUSED")
     // A failure is remembered as one.
     batch.requestID = "r2"
@@ -149,8 +149,7 @@ import Testing
     let zone = try ZoneID(database: shared, zone: ZoneID.defaultZone)
     let record = StoredRecord(id: try RecordID(zone: zone, record: "x"), type: "N", fields: [:])
     let other = ModifyBatch(
-      operations: [.save(record, changedKeys: [], .ifServerRecordUnchanged)], requestID: "r1",
-      fingerprint: [3])
+      operations: [.save(record, changedKeys: [], .ifServerRecordUnchanged)], requestID: "r1")
     let outcome = try await bench.store.writeRecords(shared, caller: bob) {
       try $0.modifyRecords(other, in: $1, caller: bob)
     }
