@@ -77,8 +77,7 @@ class Records(ServerCase):
             "text": TEXT("ñandú 燕"), "whole": INT(-(2**63)), "real": pb.Value(double_value=2.5),
             "raw": pb.Value(bytes_value=bytes(range(256))),
             "place": pb.Value(location_value=pb.Location(latitude_degrees=41.4, longitude_degrees=2.2)),
-            "link": pb.Value(reference_value=pb.Reference(
-                record=self.name("other"), action=pb.REFERENCE_ACTION_NONE)),
+            "link": pb.Value(reference_value=pb.Reference(record=self.name("other"))),
             "list": pb.Value(list_value=pb.ListValue(values=[INT(1), INT(2)])),
         }
         fields["time"] = pb.Value()

@@ -48,6 +48,7 @@ public final class Backend: Sendable {
     housekeeping = Task {
       while !Task.isCancelled {
         while (try? await store.write { try $0.pruneLog() }) == true {}
+        while (try? await store.write { try $0.pruneTombstones() }) == true {}
         try? await Task.sleep(for: .seconds(3600))
       }
     }

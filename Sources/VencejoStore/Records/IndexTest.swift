@@ -45,6 +45,18 @@ indirect enum IndexTest: Sendable, Hashable {
   }
 }
 
+extension IndexTest {
+  /// No record satisfies the test without an entry of a certain value.
+  var needsEntry: Bool {
+    switch self {
+    case .all(let tests): tests.contains { $0.needsEntry }
+    case .any(let tests): !tests.isEmpty && tests.allSatisfy { $0.needsEntry }
+    case .not, .entry(.system, _), .entry(.user, .present): false
+    case .entry(.user, _): true
+    }
+  }
+}
+
 extension IndexTest.Leaf {
   func holds(for entry: IndexEntry) -> Bool {
     switch self {

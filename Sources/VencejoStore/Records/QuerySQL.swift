@@ -107,8 +107,13 @@ struct QuerySQL {
 
   /// Whether a live record of the type is in scope and satisfies the predicate.
   func condition() -> SQLText {
-    var text = scope.condition("r.zone_key")
-    text += SQLText(" AND r.type_key = \(Self.wordKey) AND r.deleted = 0", [type])
+    // Without statistics SQLite would walk the whole type. Where the predicate
+    // must find an entry of the index, a plus sign keeps it from doing so: the
+    // records come from there.
+    let mark = test?.needsEntry == true ? "+" : ""
+    var text = scope.condition("\(mark)r.zone_key")
+    text += SQLText(
+      " AND \(mark)r.type_key = \(Self.wordKey) AND \(mark)r.deleted = 0", [type])
     if let test {
       text += " AND "
       text += sql(of: test)

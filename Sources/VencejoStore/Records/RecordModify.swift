@@ -90,6 +90,16 @@ extension WriteTransaction {
     guard batch.operations.count <= RecordRules.maxOperations else {
       throw .tooMany("operations", limit: RecordRules.maxOperations)
     }
+    let size = batch.operations.reduce(0) { size, operation in
+      if case .save(let record, _, _) = operation {
+        size + RecordRules.size(of: record.fields)
+      } else {
+        size
+      }
+    }
+    guard size <= RecordRules.maxRequestBytes else {
+      throw .tooMany("bytes", limit: RecordRules.maxRequestBytes)
+    }
     var seen: Set<RecordID> = []
     for operation in batch.operations where !seen.insert(operation.id).inserted {
       throw .invalid(

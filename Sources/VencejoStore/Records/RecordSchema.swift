@@ -55,6 +55,7 @@ extension Schema {
         UNIQUE(zone_key, record_name)
       ) STRICT;
       CREATE INDEX record_by_change ON record(zone_key, change);
+      CREATE INDEX record_by_age ON record(modified_us) WHERE deleted = 1;
       CREATE INDEX record_by_type ON record(zone_key, type_key, record_name) WHERE deleted = 0;
       -- kind and value: see IndexKind. x and y only for locations.
       CREATE TABLE record_index(

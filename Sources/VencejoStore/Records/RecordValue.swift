@@ -145,6 +145,8 @@ public struct DeletedRecord: Sendable, Hashable {
 public enum RecordRules {
   /// Bytes of a record's fields, in the store's own encoding.
   public static let maxRecordBytes = 1 << 20
+  /// Bytes of all fields of one ModifyRecords.
+  public static let maxRequestBytes = 2 << 20
   public static let maxFields = 1_000
   /// Operations of one ModifyRecords, names of one LookupRecords.
   public static let maxOperations = 400
@@ -162,6 +164,22 @@ public enum RecordRules {
           "fields", "a field name is A-Z a-z 0-9 _, starts with a letter and has at most 255")
       }
       try check(value, field: name, zone: zone)
+    }
+  }
+
+  /// About what the fields take, in bytes.
+  static func size(of fields: [String: RecordValue]) -> Int {
+    fields.reduce(0) { $0 + $1.key.utf8.count + size(of: $1.value) }
+  }
+
+  private static func size(of value: RecordValue) -> Int {
+    switch value {
+    case .string(let text): text.utf8.count + 2
+    case .bytes(let bytes): bytes.count + 2
+    case .reference(let target): target.zone.utf8.count + target.record.utf8.count + 3
+    case .list(let elements): elements.reduce(2) { $0 + size(of: $1) }
+    case .int64, .double, .timestamp: 8
+    case .location: 24
     }
   }
 

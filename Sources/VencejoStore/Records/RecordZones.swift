@@ -110,6 +110,26 @@ extension WriteTransaction {
       position, zone.key)
   }
 
+  /// Forgets up to 1,000 of the oldest tombstones past the time the log is kept; answers whether
+  /// there may be more. Change tokens from before them expire.
+  @discardableResult
+  public func pruneTombstones() throws(StoreError) -> Bool {
+    let cutoff = now - Int64(Self.logRetentionDays) * TokenAuthority.microsecondsPerDay
+    let old = try all(
+      """
+      SELECT record_key, zone_key, change FROM record
+      WHERE deleted = 1 AND modified_us < ? ORDER BY modified_us LIMIT 1000
+      """, cutoff
+    ) { (key: $0.int(0), zone: $0.int(1), change: $0.int(2)) }
+    for row in old {
+      try run("DELETE FROM record WHERE record_key = ?", row.key)
+      try run(
+        "UPDATE record_zone SET tombstone_floor = max(tombstone_floor, ?) WHERE zone_key = ?",
+        row.change, row.zone)
+    }
+    return old.count == 1000
+  }
+
   private func checkZoneRights(
     _ database: DatabaseID, _ caller: RecordCaller
   ) throws(StoreError) {

@@ -37,6 +37,33 @@ import Testing
     #expect(try await changes(after: third.position).changes.isEmpty)
   }
 
+  @Test func oldTombstonesGoWithTheTokensThatNeedThem() async throws {
+    let clock = ManualClock()
+    let bench = try RecordBench { $0.clock = { clock.now } }
+    defer { bench.store.close() }
+    try await bench.makeZone()
+    try await bench.save([bench.record("a"), bench.record("b")])
+    let zone = bench.zone
+    let caller = bench.caller
+    func changes(after position: Int64) async throws -> ZoneChanges {
+      try await bench.store.readRecords(bench.database, caller: caller) {
+        try $0.zoneChanges(
+          $0.recordZone(zone, in: $1), after: position, types: [], pageSize: 9, caller: caller)
+      }
+    }
+    let before = try await changes(after: 0).position
+    try await bench.modify(
+      ModifyBatch(operations: [.delete(bench.id("a"), changeTag: "", allowMissing: false)]))
+    let after = try await changes(after: before).position
+    clock.advance(seconds: 31 * 86_400)
+    try await bench.store.write { _ = try $0.pruneTombstones() }
+    #expect(await reason { _ = try await changes(after: before) } == "CHANGE_TOKEN_EXPIRED")
+    #expect(try await changes(after: after).changes.isEmpty)
+    #expect(try await changes(after: 0).names == ["b"])
+    // The name is free again.
+    #expect(try await bench.save([bench.record("a")])[0].saved != nil)
+  }
+
   @Test func tokensFitTheirZoneOnly() throws {
     defer { bench.store.close() }
     let tokens = bench.store.tokens

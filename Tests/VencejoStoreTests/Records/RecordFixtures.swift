@@ -118,9 +118,9 @@ struct RecordBench {
   let database: DatabaseID
   let zone: ZoneID
 
-  init() throws {
+  init(_ change: (inout StoreOptions) -> Void = { _ in }) throws {
     scratch = try Scratch()
-    store = try scratch.open()
+    store = try scratch.open(change)
     database = try DatabaseID(container: "notes", database: "u-ada")
     zone = try ZoneID(database: database, zone: "z")
   }

@@ -182,6 +182,9 @@ import Testing
     #expect(
       await reason { try await bench.modify(ModifyBatch(operations: [many[0], many[0]])) }
         == "DUPLICATE_RECORD")
+    let half = [UInt8](repeating: 1, count: 700_000)
+    let heavy = try (0..<3).map { try bench.record("h\($0)", ["b": .bytes(half)]) }
+    #expect(await reason { try await bench.save(heavy) } == "LIMIT_EXCEEDED")
     let fits = try bench.record("fits", ["b": .bytes([UInt8](repeating: 1, count: (1 << 20) - 64))])
     #expect(try await bench.save([fits])[0].saved != nil)
     let large = try bench.record("large", ["b": .bytes([UInt8](repeating: 1, count: 1 << 20))])
