@@ -90,7 +90,7 @@ public final class HTTP2Stream: @unchecked Sendable {
       chunkOffset = 0
       lastProgress = connection.loop.now
     } else {
-      additions.chunks.append(data)
+      additions.append(data)
     }
     queuedBytes &+= data.count
     connection.queuedTotal &+= data.count
@@ -251,8 +251,7 @@ public final class HTTP2Stream: @unchecked Sendable {
     queuedBytes = 0
     chunk = nil
     chunkOffset = 0
-    more?.chunks = []
-    more?.index = 0
+    more?.clear()
   }
 
   private var additions: More {
@@ -264,25 +263,55 @@ public final class HTTP2Stream: @unchecked Sendable {
 
   /// What few streams need, kept out of the many.
   final class More {
-    @exclusivity(unchecked) var chunks: [[UInt8]] = []
-    @exclusivity(unchecked) var index = 0
+    @exclusivity(unchecked) private var chunks: [[UInt8]] = []
+    @exclusivity(unchecked) private var index = 0
+    /// The last chunk was made here and takes more.
+    @exclusivity(unchecked) private var gathers = false
     @exclusivity(unchecked) var informational: [HeaderStorage] = []
+
+    private static let small = 1_024
+    private static let gathered = 16_384
+
+    /// Small arrays are copied together: counting their references costs more.
+    func append(_ data: [UInt8]) {
+      guard data.count <= Self.small else {
+        chunks.append(data)
+        gathers = false
+        return
+      }
+      let last = chunks.count &- 1
+      if gathers && chunks[last].count < Self.gathered {
+        chunks[last].append(contentsOf: data)
+      } else {
+        var own: [UInt8] = []
+        own.reserveCapacity(data.count &* 8)
+        own.append(contentsOf: data)
+        chunks.append(own)
+        gathers = true
+      }
+    }
 
     func next() -> [UInt8]? {
       guard index < chunks.count else {
-        chunks = []
-        index = 0
+        clear()
         return nil
       }
       let chunk = chunks[index]
       chunks[index] = []
       index &+= 1
+      if index == chunks.count { gathers = false }
       // An array that never runs empty must not grow for ever.
       if index == 64 {
         chunks.removeFirst(64)
         index = 0
       }
       return chunk
+    }
+
+    func clear() {
+      chunks = []
+      index = 0
+      gathers = false
     }
   }
 }

@@ -1,5 +1,4 @@
 import CNGHTTP2
-import Glibc
 import Testing
 
 @testable import VencejoHTTP2
@@ -12,9 +11,7 @@ import Testing
     _ change: (inout ConnectionConfiguration) -> Void = { _ in }
   ) throws -> Harness {
     let h = try Harness(isServer: false, change)
-    var magic = [UInt8](repeating: 0, count: 24)
-    #expect(recv(h.peer.fd, &magic, 24, Int32(MSG_WAITALL)) == 24)
-    #expect(magic == RawPeer.magic)
+    #expect(h.peer.skipMagic())
     h.peer.settings(settings)
     h.peer.frame(Frame.settings, 1)
     _ = h.log.wait { if case .open = $0 { true } else { nil } }

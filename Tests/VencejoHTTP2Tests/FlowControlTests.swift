@@ -69,6 +69,35 @@ func shutdownWrite(_ peer: RawPeer) { _ = shutdown(peer.fd, Int32(SHUT_WR)) }
     #expect(h.closedCode(1) == HTTP2Code.flowControlError)
   }
 
+  /// Arrays of every size, small ones gathered, come out in order.
+  @Test func queuedBytesKeepTheirOrder() throws {
+    let h = try Harness(isServer: false)
+    h.peer.skipMagic()
+    h.peer.settings([(4, 0x7fff_ffff)])
+    h.peer.frame(Frame.windowUpdate, 0, 0, bigEndian(0x7fff_0000))
+    let stream = try h.open("/order", endStream: false)
+    let sizes = (0..<2_000).map { ($0 * 37) % 1_500 + ($0 % 97 == 0 ? 20_000 : 1) }
+    try h.onLoop {
+      var next = 0
+      for size in sizes {
+        stream.send(data: (next..<next + size).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
+        next += size
+      }
+      #expect(stream.queuedBytes == next)
+      stream.finish()
+    }
+    var got: [UInt8] = []
+    while let data = h.peer.next(Frame.data, stream: 1) {
+      got += data.payload
+      if data.endsStream { break }
+    }
+    let total = sizes.reduce(0, +)
+    #expect(got.count == total)
+    let inOrder = got.indices.allSatisfy { got[$0] == UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+    #expect(inOrder)
+    #expect(try h.onLoop { stream.connection.queuedTotal } == 0)
+  }
+
   /// A gibibyte for a peer with all the window there is that does not read.
   @Test func aStoppedReaderGrowsNothing() throws {
     let h = try Harness()

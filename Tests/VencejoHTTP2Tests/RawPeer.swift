@@ -81,6 +81,13 @@ final class RawPeer {
 
   static let magic = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
+  /// Reads the magic with which a client begins; false when it is another.
+  @discardableResult
+  func skipMagic() -> Bool {
+    var got = [UInt8](repeating: 0, count: Self.magic.count)
+    return recv(fd, &got, got.count, Int32(MSG_WAITALL)) == got.count && got == Self.magic
+  }
+
   /// The client's preface with SETTINGS of (id, value).
   func preface(_ settings: [(UInt16, UInt32)] = []) {
     send(Self.magic)
