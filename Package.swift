@@ -16,7 +16,9 @@ func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
-func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
+func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = [])
+  -> Target
+{
   .testTarget(
     name: name, dependencies: dependencies, resources: resources, swiftSettings: settings)
 }
@@ -32,7 +34,8 @@ let package = Package(
   ],
   targets: [
     // Floor 0: Debian's C libraries.
-    .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+    .systemLibrary(
+      name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
@@ -83,7 +86,8 @@ let package = Package(
       name: "InteropEcho", dependencies: ["VencejoRPC", "VencejoProtobuf"],
       path: "Tests/Interop/Swift/InteropEcho", swiftSettings: settings),
     .executableTarget(
-      name: "vencejo-echo", dependencies: ["InteropEcho", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf"],
+      name: "vencejo-echo",
+      dependencies: ["InteropEcho", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf"],
       path: "Tests/Interop/Swift/vencejo-echo", swiftSettings: settings),
     .executableTarget(
       name: "readme-example",
@@ -117,7 +121,8 @@ let package = Package(
     tests(
       "VencejoToolsTests",
       [
-        "VencejoTools", "VencejoRPC", "VencejoHTTP2", "VencejoJSON", "VencejoProtobuf", "InteropEcho",
+        "VencejoTools", "VencejoRPC", "VencejoHTTP2", "VencejoJSON", "VencejoProtobuf",
+        "InteropEcho",
       ]),
     tests(
       "VencejoConsoleTests",

@@ -268,6 +268,12 @@ class Records(ServerCase):
                 call()
             self.assertIn(caught.exception.code(), (Code.NOT_FOUND, Code.PERMISSION_DENIED))
 
+    def test_one_record_too_large(self):
+        raw = pb.Value(bytes_value=bytes(1 << 20))
+        result = self.save(self.note("big", raw=raw), self.note("small", n=INT(1)), atomic=False)
+        self.assertEqual(item_error(result.results[0].error)[0], "LIMIT_EXCEEDED")
+        self.assertEqual(self.names(self.query().records), ["small"])
+
     def test_three_megabytes_come_back(self):
         raw = bytes(range(256)) * 3900
         for number in range(3):
