@@ -34,3 +34,12 @@ import Testing
   @Test(arguments: ["a", ".", "👍", " x "])
   func notBlank(text: String) { #expect(!VisibleText.isBlank(text)) }
 }
+
+extension CellWidthTests {
+  @Test func doubtCountsTheParts() {
+    #expect(CellWidth.doubt("hola 漢字 é") == 0)
+    // Two cells for each of three people, joined to one picture of two.
+    #expect(CellWidth.doubt("👩‍👩‍👧") == 4)
+    #expect(CellWidth.doubt("a👍🏽b") == 2)
+  }
+}

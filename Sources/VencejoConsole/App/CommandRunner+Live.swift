@@ -52,9 +52,7 @@ extension CommandRunner {
     if json { return await display.json(JSONLine.text(message)) }
     if let open, open.name == name {
       await display.show(await lines(message, chat: nil))
-      let sequence = message.sequence
-      // Shown is read; a lost receipt is made good by the next.
-      Task { _ = try? await self.client.markRead(name, upTo: sequence) }
+      noteDisplayed(name, upTo: message.sequence)
     } else {
       let width = await display.width ?? 80
       await display.show([
@@ -63,6 +61,19 @@ extension CommandRunner {
       ])
     }
     await promptChanged()
+  }
+
+  /// Shown is read. One call at a time, so that a flood of messages is no flood of receipts; a
+  /// lost one is made good by the next.
+  private func noteDisplayed(_ chat: String, upTo sequence: Int64) {
+    displayed[chat] = max(displayed[chat] ?? 0, sequence)
+    if reading != nil { return }
+    reading = Task {
+      while let (chat, sequence) = displayed.popFirst() {
+        _ = try? await client.markRead(chat, upTo: sequence)
+      }
+      reading = nil
+    }
   }
 
   /// Shows the next live events; times out with the status of `timeout(1)`.

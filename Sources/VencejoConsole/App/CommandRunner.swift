@@ -35,6 +35,9 @@ actor CommandRunner {
   var late: [String: String] = [:]
   var sendWaiters: [String: CheckedContinuation<Bool, Never>] = [:]
   var watches: [Task<Void, Never>] = []
+  /// Sequences displayed and not yet told to the server, by chat.
+  var displayed: [String: Int64] = [:]
+  var reading: Task<Void, Never>?
   /// Change tokens by zone, for `changes`.
   var changeTokens: [String: String] = [:]
   /// Names seen, for Tab.

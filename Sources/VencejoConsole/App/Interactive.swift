@@ -45,9 +45,9 @@ enum Interactive {
     defer { pump.cancel() }
 
     await screen.show([
-      StyledText("Vencejo", .strong) + StyledText(" at \(options.server) — ", .faint)
-        + StyledText("help", .hint) + StyledText(" shows the commands, ", .faint)
-        + StyledText("quit", .hint) + StyledText(" or Ctrl-D leaves", .faint)
+      StyledText("Vencejo", .strong) + StyledText(" at \(options.server); ", .faint)
+        + StyledText("help", .hint) + StyledText(" helps, ", .faint) + StyledText("quit", .hint)
+        + StyledText(" leaves", .faint)
     ])
     await runner.restore()
     while await !runner.isFinished {

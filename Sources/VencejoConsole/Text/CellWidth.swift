@@ -50,6 +50,16 @@ enum CellWidth {
     return pictographic ? min(sum, 2) : sum
   }
 
+  /// How many cells more a text takes on a terminal that draws the parts of emoji sequences side
+  /// by side (older ones do) than on one that joins them.
+  static func doubt(_ text: some StringProtocol) -> Int {
+    text.reduce(0) { doubt, cluster in
+      let scalars = cluster.unicodeScalars
+      guard scalars.count > 1 else { return doubt }
+      return doubt + max(0, scalars.reduce(0) { $0 + of($1) } - of(cluster))
+    }
+  }
+
   /// Cells of a text without controls.
   static func of(_ text: some StringProtocol) -> Int {
     text.reduce(0) { $0 + of($1) }

@@ -87,7 +87,9 @@ struct ConversationView: Sendable {
     let footFits = lastWidth + footWidth <= room
     let block = max(
       wrapped.map { CellWidth.of($0) }.max() ?? 0, footFits ? lastWidth + footWidth : footWidth)
-    let indent = Wrapping.spaces(width - block)
+    // Where terminals disagree about the width, no line may be too long for any of them.
+    let doubt = wrapped.map { CellWidth.doubt($0) }.max() ?? 0
+    let indent = Wrapping.spaces(width - block - doubt)
     var lines: [StyledText] = []
     for (index, line) in wrapped.enumerated() {
       var styled = StyledText(indent)
