@@ -125,7 +125,7 @@ final class ResumableStream<Frame: ResumableFrame>: Sendable {
         return nil
       }
       if let delay = frame.closingDelay {
-        try await pause(seconds: delay, "the server asked for it")
+        try await pause(seconds: delay, "the server restarts or moves its clients")
         return nil
       }
       let group = state.withLock { state -> Group? in

@@ -8,9 +8,9 @@ import VencejoTools
 
 /// Scripts against a real server.
 @Suite(.timeLimit(.minutes(2))) struct ScriptTests {
-  private let password = "correct-horse-battery"
+  let password = "correct-horse-battery"
 
-  private func with(_ body: (House) async throws -> Void) async throws {
+  func with(_ body: (House) async throws -> Void) async throws {
     let house = try House()
     do {
       try await body(house)
@@ -171,5 +171,47 @@ import VencejoTools
     #expect(throws: ArgumentList.Fault.self) { try ConsoleOptions(["--jsno"]) }
     #expect(throws: ArgumentList.Fault.self) { try ConsoleOptions(["-c", "x", "-f", "y"]) }
     #expect(throws: ArgumentList.Fault.self) { try ConsoleOptions(["--server"]) }
+  }
+}
+
+extension ScriptTests {
+  @Test func recordsArePutQueriedAndWatched() async throws {
+    try await with { house in
+      let result = try await house.run([
+        "sign-up ana \(password)", "use container notes", "zone new work",
+        "put Note milk title=\"buy milk\" n=3", "put Note rent title=\"pay the rent\" n=9",
+        "put Note call title=\"call Ben\" n=5 ref=>milk at=@2026-11-30T08:15:00Z loc=41.4,2.2",
+        "query Note where n >= 5 order by n desc", "get call", "changes",
+        // Watched in the background; each wait takes the next change.
+        "watch query Note where n > 4", "put Note milk n=7", "wait --timeout 20",
+        "put Note milk n=1", "wait --timeout 20", "delete call", "wait --timeout 20", "unwatch",
+        "changes", "query Note where beginsWith(title, \"pay\")",
+      ])
+      #expect(result.status == 0, "\(result.errors)")
+      let rows = result.out.filter { $0.hasPrefix("rent  ") || $0.hasPrefix("call  ") }
+      #expect(
+        rows.first?.hasPrefix("rent  Note") == true
+          && rows.dropFirst().first?.hasPrefix("call") == true)
+      #expect(result.out.contains("  loc    41.4,2.2"))
+      #expect(result.out.contains("  ref    >milk"))
+      #expect(result.out.contains("changed Note milk  n=7  title=\"buy milk\""))
+      #expect(result.out.contains("matches no more  milk"))
+      #expect(result.out.filter { $0 == "deleted Note call" }.count == 2)
+
+      // The place is kept; values come back as protobuf JSON.
+      let json = try await house.run(["query Note order by n", "zones"], json: true)
+      #expect(json.status == 0, "\(json.errors)")
+      #expect(json.out.count == 4)
+      #expect(json.out[0].contains(#""n":{"int64Value":"1"}"#))
+
+      let missing = try await house.run(["get nothing"])
+      #expect(missing.status == 69)
+      #expect(missing.errors.dropFirst().prefix(2) == ["  get nothing", "      ^^^^^^^"])
+      let exists = try await house.run(["put Note milk n=1 --new"])
+      #expect(exists.status == 64 + 10)
+      #expect(exists.errors.last == "hint: see it as it is now: get NAME")
+      #expect(try await house.run(["watch zone --count 1 --timeout 0.05"]).status == 124)
+      #expect(try await house.run(["watch zone nowhere --timeout 5"]).status == 69)
+    }
   }
 }

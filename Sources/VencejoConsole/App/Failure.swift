@@ -57,9 +57,14 @@ struct Failure: Error, Sendable {
     }
   }
 
-  /// The first of the words that stands in the line: as `word=…`, else by itself.
+  /// The first of the words that stands in the line, as `word=…`, else by itself; of the path of a
+  /// field and of a resource's name the last segment counts.
+  private static func lastSegment(_ word: String) -> [Character] {
+    Array(word.split { $0 == "." || $0 == "/" }.last ?? "")
+  }
+
   private static func place(of words: [String], in line: [Character]) -> Range<Int>? {
-    for word in words.map({ Array($0.split(separator: ".").last ?? "") }) where word.count > 0 {
+    for word in words.map(lastSegment) where !word.isEmpty {
       for start in line.indices where line[start...].starts(with: word) {
         let end = start + word.count
         guard start == 0 || !line[start - 1].isLetter, end == line.count || !line[end].isLetter
