@@ -31,8 +31,15 @@ struct Field {
   var tag: UInt32 { UInt32(number) << 3 | wireType }
   var packedTag: UInt32 { UInt32(number) << 3 | 2 }
   var isMessage: Bool { kind == .message }
-  /// Whether there are floating-point numbers in it, whose `==` is not equality.
-  var isFloat: Bool { type.contains("Swift::Float") || type.contains("Swift::Double") }
+  /// Whether members are compared and hashed one by one. Not floating-point numbers, whose `==`
+  /// is not equality; nor lists and messages, for which the compiler would make copies of
+  /// `Array`'s methods of two kilobytes each: a message with such is compared by its encoding.
+  var isPlain: Bool {
+    switch presence {
+    case .implicit, .explicit: ![.message, .float, .double].contains(kind)
+    default: false
+    }
+  }
 
   var initial: String? {
     switch presence {

@@ -3,6 +3,9 @@ import VencejoProtobuf
 // The two hooks of `Message`: a switch over tags, and the fields in reverse order.
 extension MessageEmitter {
   func emitCodec(_ access: String, to printer: inout Printer) {
+    // Once per message: inlined into the reader's and writer's generic methods they would be
+    // there twice.
+    printer.line("@inline(never)")
     let reader = "from reader: inout VencejoProtobuf::WireReader"
     printer.block("\(access)mutating func decode(\(reader)) {") { printer in
       printer.block("while true {") { printer in
@@ -14,6 +17,7 @@ extension MessageEmitter {
         printer.line("}")
       }
     }
+    printer.line("@inline(never)")
     printer.block("\(access)func encode(to writer: inout VencejoProtobuf::WireWriter) {") {
       printer in
       printer.line("writer.unknown(self.unknownFields)")

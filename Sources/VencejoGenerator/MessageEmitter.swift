@@ -114,7 +114,7 @@ struct MessageEmitter {
       for property in properties { printer.line("self.\(property.name) = \(property.name)") }
     }
     emitCodec(access, to: &printer)
-    if !fields.contains(where: { $0.isFloat }) { emitEquality(to: &printer) }
+    if fields.allSatisfy({ $0.isPlain }) { emitEquality(to: &printer) }
   }
 
   private func emitBoxed(to printer: inout Printer) {

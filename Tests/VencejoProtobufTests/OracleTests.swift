@@ -30,10 +30,10 @@ struct OracleTests {
   @Test func scalars() throws { try roundTrip(Fixture.Scalars.self, 1000) }
   @Test func optionals() throws { try roundTrip(Fixture.Optionals.self, 1000) }
   @Test func lists() throws { try roundTrip(Fixture.Lists.self, 500) }
-  @Test func maps() throws { try roundTrip(Fixture.Maps.self, 500, maps: true) }
-  @Test func trees() throws { try roundTrip(Fixture.Tree.self, 500, maps: true) }
-  @Test func wellKnownTypes() throws { try roundTrip(Fixture.WellKnown.self, 500, maps: true) }
-  @Test func everything() throws { try roundTrip(Fixture.Everything.self, 500, maps: true) }
+  @Test func maps() throws { try roundTrip(Fixture.Maps.self, 150, maps: true) }
+  @Test func trees() throws { try roundTrip(Fixture.Tree.self, 150, maps: true) }
+  @Test func wellKnownTypes() throws { try roundTrip(Fixture.WellKnown.self, 200, maps: true) }
+  @Test func everything() throws { try roundTrip(Fixture.Everything.self, 80, maps: true) }
 
   /// What an older program does not know survives, and a newer one reads it again.
   @Test func unknownFieldsSurvive() throws {

@@ -103,6 +103,7 @@ extension Auth {
       var updateTime: VencejoProtobuf::Google.Timestamp?
       var etag: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -121,6 +122,7 @@ extension Auth {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.etag.isEmpty { writer.string(90, self.etag) }
@@ -218,6 +220,7 @@ extension Auth {
       var expireTime: VencejoProtobuf::Google.Timestamp?
       var current: Swift::Bool = false
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -235,6 +238,7 @@ extension Auth {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if self.current { writer.bool(64, self.current) }
@@ -337,6 +341,7 @@ extension Auth {
       self.refreshToken = refreshToken
       self.refreshExpireTime = refreshExpireTime
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -350,26 +355,13 @@ extension Auth {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.refreshExpireTime { writer.message(34, value) }
       if !self.refreshToken.isEmpty { writer.string(26, self.refreshToken) }
       if let value = self.accessExpireTime { writer.message(18, value) }
       if !self.accessToken.isEmpty { writer.string(10, self.accessToken) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.accessToken != right.accessToken { return false }
-      if left.accessExpireTime != right.accessExpireTime { return false }
-      if left.refreshToken != right.refreshToken { return false }
-      if left.refreshExpireTime != right.refreshExpireTime { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.accessToken)
-      hasher.combine(self.accessExpireTime)
-      hasher.combine(self.refreshToken)
-      hasher.combine(self.refreshExpireTime)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -379,6 +371,7 @@ extension Auth {
     public static var messageName: Swift::String { "vencejo.auth.v1.GetServerInfoRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
     public init() {}
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -388,6 +381,7 @@ extension Auth {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
     }
@@ -408,6 +402,7 @@ extension Auth {
       var maxMessageBytes: Swift::Int64 = 0
       var heartbeatInterval: VencejoProtobuf::Google.Duration?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -423,6 +418,7 @@ extension Auth {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.heartbeatInterval { writer.message(66, value) }
@@ -500,6 +496,7 @@ extension Auth {
       var deviceId: Swift::String = ""
       var deviceLabel: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -516,6 +513,7 @@ extension Auth {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.deviceLabel.isEmpty { writer.string(66, self.deviceLabel) }
@@ -593,6 +591,7 @@ extension Auth {
       var tokens: VencejoAPI::Auth.TokenPair?
       var session: VencejoAPI::Auth.Session?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -605,6 +604,7 @@ extension Auth {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.session { writer.message(26, value) }
@@ -659,6 +659,7 @@ extension Auth {
       var deviceLabel: Swift::String = ""
       var clientVersion: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -677,6 +678,7 @@ extension Auth {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.clientVersion.isEmpty { writer.string(42, self.clientVersion) }
@@ -753,6 +755,7 @@ extension Auth {
       self.identifier = identifier
       self.password = password
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -764,6 +767,7 @@ extension Auth {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.password.isEmpty { writer.string(18, self.password) }
@@ -787,6 +791,7 @@ extension Auth {
       var tokens: VencejoAPI::Auth.TokenPair?
       var session: VencejoAPI::Auth.Session?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -799,6 +804,7 @@ extension Auth {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.session { writer.message(26, value) }
@@ -858,6 +864,7 @@ extension Auth {
     ) {
       self.refreshToken = refreshToken
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -868,6 +875,7 @@ extension Auth {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.refreshToken.isEmpty { writer.string(10, self.refreshToken) }
@@ -886,6 +894,7 @@ extension Auth {
     struct Storage: Swift::Sendable {
       var tokens: VencejoAPI::Auth.TokenPair?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -896,6 +905,7 @@ extension Auth {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.tokens { writer.message(10, value) }
@@ -944,6 +954,7 @@ extension Auth {
     ) {
       self.allSessions = allSessions
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -954,6 +965,7 @@ extension Auth {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.allSessions { writer.bool(8, self.allSessions) }
@@ -974,6 +986,7 @@ extension Auth {
     public static var messageName: Swift::String { "vencejo.auth.v1.SignOutResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
     public init() {}
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -983,6 +996,7 @@ extension Auth {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
     }
@@ -1006,6 +1020,7 @@ extension Auth {
     ) {
       self.name = name
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1016,6 +1031,7 @@ extension Auth {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.name.isEmpty { writer.string(10, self.name) }
@@ -1042,6 +1058,7 @@ extension Auth {
     ) {
       self.user = user
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1052,17 +1069,10 @@ extension Auth {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.user { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.user != right.user { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.user)
-      hasher.combine(self.unknownFields)
     }
   }
 }

@@ -229,6 +229,7 @@ extension Chat {
       var updateTime: VencejoProtobuf::Google.Timestamp?
       var etag: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -244,6 +245,7 @@ extension Chat {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.etag.isEmpty { writer.string(82, self.etag) }
@@ -326,6 +328,7 @@ extension Chat {
       var unread: VencejoAPI::Chat.UnreadState?
       var etag: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -348,6 +351,7 @@ extension Chat {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.etag.isEmpty { writer.string(154, self.etag) }
@@ -473,6 +477,7 @@ extension Chat {
       var readSequence: Swift::Int64 = 0
       var etag: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -491,6 +496,7 @@ extension Chat {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.etag.isEmpty { writer.string(82, self.etag) }
@@ -600,6 +606,7 @@ extension Chat {
       self.capped = capped
       self.firstUnreadSequence = firstUnreadSequence
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -612,6 +619,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.firstUnreadSequence != 0 { writer.int64(32, self.firstUnreadSequence) }
@@ -645,6 +653,7 @@ extension Chat {
       var quoted: VencejoAPI::Chat.QuotedMessage?
       var etag: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -664,6 +673,7 @@ extension Chat {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.etag.isEmpty { writer.string(154, self.etag) }
@@ -772,6 +782,7 @@ extension Chat {
     ) {
       self.kind = kind
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -793,6 +804,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       switch self.kind {
@@ -800,14 +812,6 @@ extension Chat {
       case .text(let value)?: writer.message(10, value)
       case .system(let value)?: writer.message(50, value)
       }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.kind != right.kind { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.kind)
-      hasher.combine(self.unknownFields)
     }
 
     public enum Kind: Swift::Hashable, Swift::Sendable {
@@ -829,6 +833,7 @@ extension Chat {
     ) {
       self.text = text
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -839,6 +844,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.text.isEmpty { writer.string(10, self.text) }
@@ -875,6 +881,7 @@ extension Chat {
       self.subjects = subjects
       self.text = text
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -888,26 +895,13 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.text.isEmpty { writer.string(34, self.text) }
       writer.list(VencejoProtobuf::Wire.String.self, 26, self.subjects)
       if !self.actor.isEmpty { writer.string(18, self.actor) }
       if self.action.rawValue != 0 { writer.enumeration(8, self.action) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.action != right.action { return false }
-      if left.actor != right.actor { return false }
-      if left.subjects != right.subjects { return false }
-      if left.text != right.text { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.action)
-      hasher.combine(self.actor)
-      hasher.combine(self.subjects)
-      hasher.combine(self.text)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -929,6 +923,7 @@ extension Chat {
       self.sender = sender
       self.excerpt = excerpt
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -941,6 +936,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.excerpt.isEmpty { writer.string(26, self.excerpt) }
@@ -987,6 +983,7 @@ extension Chat {
       self.chats = chats
       self.heartbeatInterval = heartbeatInterval
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1000,26 +997,13 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.heartbeatInterval { writer.message(42, value) }
       writer.list(VencejoProtobuf::Wire.String.self, 26, self.chats)
       if let value = self.snapshot { writer.message(18, value) }
       if !self.resumeToken.isEmpty { writer.string(10, self.resumeToken) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.resumeToken != right.resumeToken { return false }
-      if left.snapshot != right.snapshot { return false }
-      if left.chats != right.chats { return false }
-      if left.heartbeatInterval != right.heartbeatInterval { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.resumeToken)
-      hasher.combine(self.snapshot)
-      hasher.combine(self.chats)
-      hasher.combine(self.heartbeatInterval)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1040,6 +1024,7 @@ extension Chat {
       self.chatLimit = chatLimit
       self.messagesPerChat = messagesPerChat
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1051,6 +1036,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.messagesPerChat != 0 { writer.int32(16, self.messagesPerChat) }
@@ -1078,6 +1064,7 @@ extension Chat {
       var historical: Swift::Bool = false
       var event: Event?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -1144,6 +1131,7 @@ extension Chat {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         switch self.event {
@@ -1241,6 +1229,7 @@ extension Chat {
       self.messages = messages
       self.hasOlderMessages = hasOlderMessages
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1253,23 +1242,12 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.hasOlderMessages { writer.bool(24, self.hasOlderMessages) }
       writer.message(18, self.messages)
       if let value = self.chat { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.chat != right.chat { return false }
-      if left.messages != right.messages { return false }
-      if left.hasOlderMessages != right.hasOlderMessages { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.chat)
-      hasher.combine(self.messages)
-      hasher.combine(self.hasOlderMessages)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1290,6 +1268,7 @@ extension Chat {
       self.replayedEventCount = replayedEventCount
       self.totalUnreadCount = totalUnreadCount
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1301,6 +1280,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.totalUnreadCount != 0 { writer.int32(16, self.totalUnreadCount) }
@@ -1333,6 +1313,7 @@ extension Chat {
     ) {
       self.serverTime = serverTime
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1343,17 +1324,10 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.serverTime { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.serverTime != right.serverTime { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.serverTime)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1371,6 +1345,7 @@ extension Chat {
     ) {
       self.reason = reason
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1381,6 +1356,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.reason.rawValue != 0 { writer.enumeration(8, self.reason) }
@@ -1412,6 +1388,7 @@ extension Chat {
       self.reason = reason
       self.retryDelay = retryDelay
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1423,20 +1400,11 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.retryDelay { writer.message(18, value) }
       if self.reason.rawValue != 0 { writer.enumeration(8, self.reason) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.reason != right.reason { return false }
-      if left.retryDelay != right.retryDelay { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.reason)
-      hasher.combine(self.retryDelay)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1455,6 +1423,7 @@ extension Chat {
     ) {
       self.message = message
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1465,17 +1434,10 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.message { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.message != right.message { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.message)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1491,6 +1453,7 @@ extension Chat {
     ) {
       self.chat = chat
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1501,17 +1464,10 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.chat { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.chat != right.chat { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.chat)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1534,6 +1490,7 @@ extension Chat {
       self.user = user
       self.readSequence = readSequence
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1546,6 +1503,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.readSequence != 0 { writer.int64(24, self.readSequence) }
@@ -1585,6 +1543,7 @@ extension Chat {
       self.unread = unread
       self.totalUnreadCount = totalUnreadCount
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1597,23 +1556,12 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.totalUnreadCount != 0 { writer.int32(24, self.totalUnreadCount) }
       if let value = self.unread { writer.message(18, value) }
       if !self.chat.isEmpty { writer.string(10, self.chat) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.chat != right.chat { return false }
-      if left.unread != right.unread { return false }
-      if left.totalUnreadCount != right.totalUnreadCount { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.chat)
-      hasher.combine(self.unread)
-      hasher.combine(self.totalUnreadCount)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1635,6 +1583,7 @@ extension Chat {
       self.pageSize = pageSize
       self.chats = chats
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1647,23 +1596,12 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.list(VencejoProtobuf::Wire.String.self, 26, self.chats)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
       if !self.resumeToken.isEmpty { writer.string(10, self.resumeToken) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.resumeToken != right.resumeToken { return false }
-      if left.pageSize != right.pageSize { return false }
-      if left.chats != right.chats { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.resumeToken)
-      hasher.combine(self.pageSize)
-      hasher.combine(self.chats)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1686,6 +1624,7 @@ extension Chat {
       self.resumeToken = resumeToken
       self.moreAvailable = moreAvailable
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1698,23 +1637,12 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.moreAvailable { writer.bool(24, self.moreAvailable) }
       if !self.resumeToken.isEmpty { writer.string(18, self.resumeToken) }
       writer.message(10, self.events)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.events != right.events { return false }
-      if left.resumeToken != right.resumeToken { return false }
-      if left.moreAvailable != right.moreAvailable { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.events)
-      hasher.combine(self.resumeToken)
-      hasher.combine(self.moreAvailable)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1730,6 +1658,7 @@ extension Chat {
     ) {
       self.name = name
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1740,6 +1669,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.name.isEmpty { writer.string(10, self.name) }
@@ -1766,6 +1696,7 @@ extension Chat {
     ) {
       self.profile = profile
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1776,17 +1707,10 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.profile { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.profile != right.profile { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.profile)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1803,6 +1727,7 @@ extension Chat {
     ) {
       self.names = names
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1813,17 +1738,10 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.list(VencejoProtobuf::Wire.String.self, 10, self.names)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.names != right.names { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.names)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1839,6 +1757,7 @@ extension Chat {
     ) {
       self.profiles = profiles
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1849,17 +1768,10 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.profiles)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.profiles != right.profiles { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.profiles)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1881,6 +1793,7 @@ extension Chat {
       self.pageSize = pageSize
       self.pageToken = pageToken
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1893,6 +1806,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
@@ -1928,6 +1842,7 @@ extension Chat {
       self.profiles = profiles
       self.nextPageToken = nextPageToken
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1939,20 +1854,11 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
       writer.message(10, self.profiles)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.profiles != right.profiles { return false }
-      if left.nextPageToken != right.nextPageToken { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.profiles)
-      hasher.combine(self.nextPageToken)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1975,6 +1881,7 @@ extension Chat {
       self.chat = chat
       self.members = members
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1987,23 +1894,12 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.list(VencejoProtobuf::Wire.String.self, 26, self.members)
       if let value = self.chat { writer.message(18, value) }
       if !self.requestId.isEmpty { writer.string(10, self.requestId) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.requestId != right.requestId { return false }
-      if left.chat != right.chat { return false }
-      if left.members != right.members { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.requestId)
-      hasher.combine(self.chat)
-      hasher.combine(self.members)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2026,6 +1922,7 @@ extension Chat {
       self.created = created
       self.failures = failures
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2038,23 +1935,12 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(26, self.failures)
       if self.created { writer.bool(16, self.created) }
       if let value = self.chat { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.chat != right.chat { return false }
-      if left.created != right.created { return false }
-      if left.failures != right.failures { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.chat)
-      hasher.combine(self.created)
-      hasher.combine(self.failures)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2073,6 +1959,7 @@ extension Chat {
       self.user = user
       self.status = status
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2084,20 +1971,11 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.status { writer.message(18, value) }
       if !self.user.isEmpty { writer.string(10, self.user) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.user != right.user { return false }
-      if left.status != right.status { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.user)
-      hasher.combine(self.status)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2117,6 +1995,7 @@ extension Chat {
       self.code = code
       self.message = message
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2128,6 +2007,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.message.isEmpty { writer.string(18, self.message) }
@@ -2157,6 +2037,7 @@ extension Chat {
     ) {
       self.name = name
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2167,6 +2048,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.name.isEmpty { writer.string(10, self.name) }
@@ -2193,6 +2075,7 @@ extension Chat {
     ) {
       self.chat = chat
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2203,17 +2086,10 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.chat { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.chat != right.chat { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.chat)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2232,6 +2108,7 @@ extension Chat {
       self.pageSize = pageSize
       self.pageToken = pageToken
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2243,6 +2120,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.pageToken.isEmpty { writer.string(18, self.pageToken) }
@@ -2279,6 +2157,7 @@ extension Chat {
       self.nextPageToken = nextPageToken
       self.resumeToken = resumeToken
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2291,23 +2170,12 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.resumeToken.isEmpty { writer.string(26, self.resumeToken) }
       if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
       writer.message(10, self.chats)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.chats != right.chats { return false }
-      if left.nextPageToken != right.nextPageToken { return false }
-      if left.resumeToken != right.resumeToken { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.chats)
-      hasher.combine(self.nextPageToken)
-      hasher.combine(self.resumeToken)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2319,6 +2187,7 @@ extension Chat {
       var replyTo: Swift::String = ""
       var clientTime: VencejoProtobuf::Google.Timestamp?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -2333,6 +2202,7 @@ extension Chat {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.clientTime { writer.message(50, value) }
@@ -2411,6 +2281,7 @@ extension Chat {
       self.message = message
       self.duplicate = duplicate
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2422,20 +2293,11 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.duplicate { writer.bool(16, self.duplicate) }
       if let value = self.message { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.message != right.message { return false }
-      if left.duplicate != right.duplicate { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.message)
-      hasher.combine(self.duplicate)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2451,6 +2313,7 @@ extension Chat {
     ) {
       self.name = name
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2461,6 +2324,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.name.isEmpty { writer.string(10, self.name) }
@@ -2487,6 +2351,7 @@ extension Chat {
     ) {
       self.message = message
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2497,17 +2362,10 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.message { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.message != right.message { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.message)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2534,6 +2392,7 @@ extension Chat {
       self.pageToken = pageToken
       self.anchor = anchor
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2556,6 +2415,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       switch self.anchor {
@@ -2569,20 +2429,6 @@ extension Chat {
       if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
       if !self.parent.isEmpty { writer.string(10, self.parent) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.parent != right.parent { return false }
-      if left.pageSize != right.pageSize { return false }
-      if left.pageToken != right.pageToken { return false }
-      if left.anchor != right.anchor { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.parent)
-      hasher.combine(self.pageSize)
-      hasher.combine(self.pageToken)
-      hasher.combine(self.anchor)
-      hasher.combine(self.unknownFields)
     }
 
     /// Where to start when there is no page_token. Unset: from the newest.
@@ -2621,6 +2467,7 @@ extension Chat {
       self.olderPageToken = olderPageToken
       self.newerPageToken = newerPageToken
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2633,23 +2480,12 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.newerPageToken.isEmpty { writer.string(26, self.newerPageToken) }
       if !self.olderPageToken.isEmpty { writer.string(18, self.olderPageToken) }
       writer.message(10, self.messages)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.messages != right.messages { return false }
-      if left.olderPageToken != right.olderPageToken { return false }
-      if left.newerPageToken != right.newerPageToken { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.messages)
-      hasher.combine(self.olderPageToken)
-      hasher.combine(self.newerPageToken)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2674,6 +2510,7 @@ extension Chat {
       self.upToSequence = upToSequence
       self.`private` = `private`
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2686,6 +2523,7 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.`private` { writer.bool(24, self.`private`) }
@@ -2721,6 +2559,7 @@ extension Chat {
       self.unread = unread
       self.readSequence = readSequence
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2732,20 +2571,11 @@ extension Chat {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.readSequence != 0 { writer.int64(16, self.readSequence) }
       if let value = self.unread { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.unread != right.unread { return false }
-      if left.readSequence != right.readSequence { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.unread)
-      hasher.combine(self.readSequence)
-      hasher.combine(self.unknownFields)
     }
   }
 }

@@ -255,6 +255,7 @@ extension Record {
       var changeToken: Swift::String = ""
       var etag: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -271,6 +272,7 @@ extension Record {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.etag.isEmpty { writer.string(66, self.etag) }
@@ -361,6 +363,7 @@ extension Record {
       self.atomic = atomic
       self.fetchChanges = fetchChanges
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -372,6 +375,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.fetchChanges { writer.bool(16, self.fetchChanges) }
@@ -400,6 +404,7 @@ extension Record {
       var creator: Swift::String = ""
       var lastModifier: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -417,6 +422,7 @@ extension Record {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.lastModifier.isEmpty { writer.string(66, self.lastModifier) }
@@ -502,6 +508,7 @@ extension Record {
     struct Storage: Swift::Sendable {
       var kind: Kind?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -539,6 +546,7 @@ extension Record {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         switch self.kind {
@@ -609,6 +617,7 @@ extension Record {
     ) {
       self.values = values
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -619,17 +628,10 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.values)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.values != right.values { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.values)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -663,6 +665,7 @@ extension Record {
       self.speedMetersPerSecond = speedMetersPerSecond
       self.sampleTime = sampleTime
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -679,6 +682,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.sampleTime { writer.message(58, value) }
@@ -705,6 +709,7 @@ extension Record {
     ) {
       self.record = record
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -715,6 +720,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.record.isEmpty { writer.string(10, self.record) }
@@ -749,6 +755,7 @@ extension Record {
       self.criteria = criteria
       self.sort = sort
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -767,6 +774,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(34, self.sort)
@@ -776,18 +784,6 @@ extension Record {
       case .filter(let value)?: writer.string(26, value)
       }
       if !self.recordType.isEmpty { writer.string(10, self.recordType) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.recordType != right.recordType { return false }
-      if left.criteria != right.criteria { return false }
-      if left.sort != right.sort { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.recordType)
-      hasher.combine(self.criteria)
-      hasher.combine(self.sort)
-      hasher.combine(self.unknownFields)
     }
 
     /// Exactly one of the two, or neither for all records.
@@ -806,6 +802,7 @@ extension Record {
       var descending: Swift::Bool = false
       var relativeTo: VencejoAPI::Record.Location?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -818,6 +815,7 @@ extension Record {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.relativeTo { writer.message(26, value) }
@@ -870,6 +868,7 @@ extension Record {
     struct Storage: Swift::Sendable {
       var kind: Kind?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -933,6 +932,7 @@ extension Record {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         switch self.kind {
@@ -1003,6 +1003,7 @@ extension Record {
     ) {
       self.predicates = predicates
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1013,17 +1014,10 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.predicates)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.predicates != right.predicates { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.predicates)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1045,6 +1039,7 @@ extension Record {
       self.comparator = comparator
       self.value = value
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1057,23 +1052,12 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.value { writer.message(26, value) }
       if self.comparator.rawValue != 0 { writer.enumeration(16, self.comparator) }
       if !self.field.isEmpty { writer.string(10, self.field) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.field != right.field { return false }
-      if left.comparator != right.comparator { return false }
-      if left.value != right.value { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.field)
-      hasher.combine(self.comparator)
-      hasher.combine(self.value)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1093,6 +1077,7 @@ extension Record {
       self.field = field
       self.values = values
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1104,20 +1089,11 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(18, self.values)
       if !self.field.isEmpty { writer.string(10, self.field) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.field != right.field { return false }
-      if left.values != right.values { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.field)
-      hasher.combine(self.values)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1136,6 +1112,7 @@ extension Record {
       self.field = field
       self.prefix = prefix
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1147,6 +1124,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.prefix.isEmpty { writer.string(18, self.prefix) }
@@ -1183,6 +1161,7 @@ extension Record {
       self.values = values
       self.all = all
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1195,23 +1174,12 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.all { writer.bool(24, self.all) }
       writer.message(18, self.values)
       if !self.field.isEmpty { writer.string(10, self.field) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.field != right.field { return false }
-      if left.values != right.values { return false }
-      if left.all != right.all { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.field)
-      hasher.combine(self.values)
-      hasher.combine(self.all)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1221,6 +1189,7 @@ extension Record {
       var center: VencejoAPI::Record.Location?
       var radiusMeters: Swift::Double = 0
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -1233,6 +1202,7 @@ extension Record {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if self.radiusMeters.bitPattern != 0 { writer.double(25, self.radiusMeters) }
@@ -1292,6 +1262,7 @@ extension Record {
     ) {
       self.field = field
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1302,6 +1273,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.field.isEmpty { writer.string(10, self.field) }
@@ -1353,6 +1325,7 @@ extension Record {
       self.desiredKeys = desiredKeys
       self.validateOnly = validateOnly
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1369,6 +1342,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.validateOnly { writer.bool(56, self.validateOnly) }
@@ -1378,26 +1352,6 @@ extension Record {
       if self.savePolicy.rawValue != 0 { writer.enumeration(24, self.savePolicy) }
       writer.message(18, self.operations)
       if !self.parent.isEmpty { writer.string(10, self.parent) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.parent != right.parent { return false }
-      if left.operations != right.operations { return false }
-      if left.savePolicy != right.savePolicy { return false }
-      if left.atomic != right.atomic { return false }
-      if left.requestId != right.requestId { return false }
-      if left.desiredKeys != right.desiredKeys { return false }
-      if left.validateOnly != right.validateOnly { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.parent)
-      hasher.combine(self.operations)
-      hasher.combine(self.savePolicy)
-      hasher.combine(self.atomic)
-      hasher.combine(self.requestId)
-      hasher.combine(self.desiredKeys)
-      hasher.combine(self.validateOnly)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1413,6 +1367,7 @@ extension Record {
     ) {
       self.fields = fields
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1423,17 +1378,10 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.list(VencejoProtobuf::Wire.String.self, 10, self.fields)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.fields != right.fields { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.fields)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1449,6 +1397,7 @@ extension Record {
     ) {
       self.operation = operation
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1470,6 +1419,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       switch self.operation {
@@ -1477,14 +1427,6 @@ extension Record {
       case .save(let value)?: writer.message(10, value)
       case .delete(let value)?: writer.message(18, value)
       }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.operation != right.operation { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.operation)
-      hasher.combine(self.unknownFields)
     }
 
     public enum Operation: Swift::Hashable, Swift::Sendable {
@@ -1512,6 +1454,7 @@ extension Record {
       self.changedKeys = changedKeys
       self.savePolicy = savePolicy
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1524,23 +1467,12 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.savePolicy.rawValue != 0 { writer.enumeration(24, self.savePolicy) }
       writer.list(VencejoProtobuf::Wire.String.self, 18, self.changedKeys)
       if let value = self.record { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.record != right.record { return false }
-      if left.changedKeys != right.changedKeys { return false }
-      if left.savePolicy != right.savePolicy { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.record)
-      hasher.combine(self.changedKeys)
-      hasher.combine(self.savePolicy)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1565,6 +1497,7 @@ extension Record {
       self.changeTag = changeTag
       self.allowMissing = allowMissing
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1577,6 +1510,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.allowMissing { writer.bool(24, self.allowMissing) }
@@ -1618,6 +1552,7 @@ extension Record {
       self.zoneTokens = zoneTokens
       self.complete = complete
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1630,23 +1565,12 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.complete { writer.bool(24, self.complete) }
       writer.message(18, self.zoneTokens)
       writer.message(10, self.results)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.results != right.results { return false }
-      if left.zoneTokens != right.zoneTokens { return false }
-      if left.complete != right.complete { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.results)
-      hasher.combine(self.zoneTokens)
-      hasher.combine(self.complete)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1665,6 +1589,7 @@ extension Record {
       self.zone = zone
       self.changeToken = changeToken
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1676,6 +1601,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.changeToken.isEmpty { writer.string(18, self.changeToken) }
@@ -1705,6 +1631,7 @@ extension Record {
     ) {
       self.result = result
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1732,6 +1659,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       switch self.result {
@@ -1740,14 +1668,6 @@ extension Record {
       case .deleted(let value)?: writer.message(18, value)
       case .error(let value)?: writer.message(26, value)
       }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.result != right.result { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.result)
-      hasher.combine(self.unknownFields)
     }
 
     public enum Result: Swift::Hashable, Swift::Sendable {
@@ -1777,6 +1697,7 @@ extension Record {
       self.message = message
       self.details = details
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1789,23 +1710,12 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(26, self.details)
       if !self.message.isEmpty { writer.string(18, self.message) }
       if self.code != 0 { writer.int32(8, self.code) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.code != right.code { return false }
-      if left.message != right.message { return false }
-      if left.details != right.details { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.code)
-      hasher.combine(self.message)
-      hasher.combine(self.details)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1825,6 +1735,7 @@ extension Record {
       self.serverRecord = serverRecord
       self.clientRecord = clientRecord
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1836,20 +1747,11 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.clientRecord { writer.message(18, value) }
       if let value = self.serverRecord { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.serverRecord != right.serverRecord { return false }
-      if left.clientRecord != right.clientRecord { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.serverRecord)
-      hasher.combine(self.clientRecord)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1871,6 +1773,7 @@ extension Record {
       self.recordType = recordType
       self.deleteTime = deleteTime
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1883,23 +1786,12 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.deleteTime { writer.message(26, value) }
       if !self.recordType.isEmpty { writer.string(18, self.recordType) }
       if !self.name.isEmpty { writer.string(10, self.name) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.name != right.name { return false }
-      if left.recordType != right.recordType { return false }
-      if left.deleteTime != right.deleteTime { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.name)
-      hasher.combine(self.recordType)
-      hasher.combine(self.deleteTime)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1918,6 +1810,7 @@ extension Record {
       self.name = name
       self.desiredKeys = desiredKeys
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1929,20 +1822,11 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.desiredKeys { writer.message(18, value) }
       if !self.name.isEmpty { writer.string(10, self.name) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.name != right.name { return false }
-      if left.desiredKeys != right.desiredKeys { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.name)
-      hasher.combine(self.desiredKeys)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1958,6 +1842,7 @@ extension Record {
     ) {
       self.record = record
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1968,17 +1853,10 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.record { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.record != right.record { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.record)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2001,6 +1879,7 @@ extension Record {
       self.names = names
       self.desiredKeys = desiredKeys
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2013,23 +1892,12 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.desiredKeys { writer.message(26, value) }
       writer.list(VencejoProtobuf::Wire.String.self, 18, self.names)
       if !self.parent.isEmpty { writer.string(10, self.parent) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.parent != right.parent { return false }
-      if left.names != right.names { return false }
-      if left.desiredKeys != right.desiredKeys { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.parent)
-      hasher.combine(self.names)
-      hasher.combine(self.desiredKeys)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2045,6 +1913,7 @@ extension Record {
     ) {
       self.results = results
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2055,17 +1924,10 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.results)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.results != right.results { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.results)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2077,6 +1939,7 @@ extension Record {
       var pageSize: Swift::Int32 = 0
       var pageToken: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -2091,6 +1954,7 @@ extension Record {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.pageToken.isEmpty { writer.string(42, self.pageToken) }
@@ -2172,6 +2036,7 @@ extension Record {
       self.nextPageToken = nextPageToken
       self.resumeToken = resumeToken
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2184,23 +2049,12 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.resumeToken.isEmpty { writer.string(26, self.resumeToken) }
       if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
       writer.message(10, self.records)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.records != right.records { return false }
-      if left.nextPageToken != right.nextPageToken { return false }
-      if left.resumeToken != right.resumeToken { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.records)
-      hasher.combine(self.nextPageToken)
-      hasher.combine(self.resumeToken)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2219,6 +2073,7 @@ extension Record {
       self.name = name
       self.reason = reason
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2230,6 +2085,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.reason.rawValue != 0 { writer.enumeration(16, self.reason) }
@@ -2273,6 +2129,7 @@ extension Record {
       self.pageSize = pageSize
       self.recordTypes = recordTypes
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2287,6 +2144,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.list(VencejoProtobuf::Wire.String.self, 42, self.recordTypes)
@@ -2294,22 +2152,6 @@ extension Record {
       if let value = self.desiredKeys { writer.message(26, value) }
       if !self.changeToken.isEmpty { writer.string(18, self.changeToken) }
       if !self.parent.isEmpty { writer.string(10, self.parent) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.parent != right.parent { return false }
-      if left.changeToken != right.changeToken { return false }
-      if left.desiredKeys != right.desiredKeys { return false }
-      if left.pageSize != right.pageSize { return false }
-      if left.recordTypes != right.recordTypes { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.parent)
-      hasher.combine(self.changeToken)
-      hasher.combine(self.desiredKeys)
-      hasher.combine(self.pageSize)
-      hasher.combine(self.recordTypes)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2336,6 +2178,7 @@ extension Record {
       self.moreComing = moreComing
       self.lastRequestId = lastRequestId
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2349,26 +2192,13 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.lastRequestId.isEmpty { writer.string(34, self.lastRequestId) }
       if self.moreComing { writer.bool(24, self.moreComing) }
       if !self.changeToken.isEmpty { writer.string(18, self.changeToken) }
       writer.message(10, self.changes)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.changes != right.changes { return false }
-      if left.changeToken != right.changeToken { return false }
-      if left.moreComing != right.moreComing { return false }
-      if left.lastRequestId != right.lastRequestId { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.changes)
-      hasher.combine(self.changeToken)
-      hasher.combine(self.moreComing)
-      hasher.combine(self.lastRequestId)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2384,6 +2214,7 @@ extension Record {
     ) {
       self.change = change
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2405,6 +2236,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       switch self.change {
@@ -2412,14 +2244,6 @@ extension Record {
       case .changed(let value)?: writer.message(10, value)
       case .deleted(let value)?: writer.message(18, value)
       }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.change != right.change { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.change)
-      hasher.combine(self.unknownFields)
     }
 
     public enum Change: Swift::Hashable, Swift::Sendable {
@@ -2437,6 +2261,7 @@ extension Record {
       var desiredKeys: VencejoAPI::Record.FieldSelection?
       var heartbeatInterval: VencejoProtobuf::Google.Duration?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -2452,6 +2277,7 @@ extension Record {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.heartbeatInterval { writer.message(50, value) }
@@ -2536,6 +2362,7 @@ extension Record {
       self.targetId = targetId
       self.target = target
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2553,6 +2380,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       switch self.target {
@@ -2561,16 +2389,6 @@ extension Record {
       case .zone(let value)?: writer.string(34, value)
       }
       if self.targetId != 0 { writer.int32(8, self.targetId) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.targetId != right.targetId { return false }
-      if left.target != right.target { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.targetId)
-      hasher.combine(self.target)
-      hasher.combine(self.unknownFields)
     }
 
     public enum Target: Swift::Hashable, Swift::Sendable {
@@ -2591,6 +2409,7 @@ extension Record {
       var targetIds: [Swift::Int32] = []
       var event: Event?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -2658,6 +2477,7 @@ extension Record {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         switch self.event {
@@ -2761,6 +2581,7 @@ extension Record {
       self.reason = reason
       self.requestId = requestId
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2773,23 +2594,12 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.requestId.isEmpty { writer.string(26, self.requestId) }
       if self.reason.rawValue != 0 { writer.enumeration(16, self.reason) }
       if let value = self.record { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.record != right.record { return false }
-      if left.reason != right.reason { return false }
-      if left.requestId != right.requestId { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.record)
-      hasher.combine(self.reason)
-      hasher.combine(self.requestId)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2806,6 +2616,7 @@ extension Record {
     ) {
       self.name = name
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2816,6 +2627,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.name.isEmpty { writer.string(10, self.name) }
@@ -2842,6 +2654,7 @@ extension Record {
     ) {
       self.record = record
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2852,17 +2665,10 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.record { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.record != right.record { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.record)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2878,6 +2684,7 @@ extension Record {
     ) {
       self.zone = zone
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2888,17 +2695,10 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.zone { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.zone != right.zone { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.zone)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2914,6 +2714,7 @@ extension Record {
     ) {
       self.replayedEventCount = replayedEventCount
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2924,6 +2725,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.replayedEventCount != 0 { writer.int64(8, self.replayedEventCount) }
@@ -2950,6 +2752,7 @@ extension Record {
     ) {
       self.serverTime = serverTime
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2960,17 +2763,10 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.serverTime { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.serverTime != right.serverTime { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.serverTime)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2986,6 +2782,7 @@ extension Record {
     ) {
       self.reason = reason
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2996,6 +2793,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.reason.rawValue != 0 { writer.enumeration(8, self.reason) }
@@ -3025,6 +2823,7 @@ extension Record {
       self.reason = reason
       self.retryDelay = retryDelay
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -3036,20 +2835,11 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.retryDelay { writer.message(18, value) }
       if self.reason.rawValue != 0 { writer.enumeration(8, self.reason) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.reason != right.reason { return false }
-      if left.retryDelay != right.retryDelay { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.reason)
-      hasher.combine(self.retryDelay)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -3070,6 +2860,7 @@ extension Record {
       self.targetId = targetId
       self.status = status
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -3081,20 +2872,11 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.status { writer.message(18, value) }
       if self.targetId != 0 { writer.int32(8, self.targetId) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.targetId != right.targetId { return false }
-      if left.status != right.status { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.targetId)
-      hasher.combine(self.status)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -3117,6 +2899,7 @@ extension Record {
       self.zoneId = zoneId
       self.zone = zone
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -3129,23 +2912,12 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.zone { writer.message(26, value) }
       if !self.zoneId.isEmpty { writer.string(18, self.zoneId) }
       if !self.parent.isEmpty { writer.string(10, self.parent) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.parent != right.parent { return false }
-      if left.zoneId != right.zoneId { return false }
-      if left.zone != right.zone { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.parent)
-      hasher.combine(self.zoneId)
-      hasher.combine(self.zone)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -3161,6 +2933,7 @@ extension Record {
     ) {
       self.zone = zone
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -3171,17 +2944,10 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.zone { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.zone != right.zone { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.zone)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -3197,6 +2963,7 @@ extension Record {
     ) {
       self.name = name
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -3207,6 +2974,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.name.isEmpty { writer.string(10, self.name) }
@@ -3233,6 +3001,7 @@ extension Record {
     ) {
       self.zone = zone
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -3243,17 +3012,10 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.zone { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.zone != right.zone { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.zone)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -3275,6 +3037,7 @@ extension Record {
       self.pageSize = pageSize
       self.pageToken = pageToken
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -3287,6 +3050,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
@@ -3322,6 +3086,7 @@ extension Record {
       self.zones = zones
       self.nextPageToken = nextPageToken
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -3333,20 +3098,11 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
       writer.message(10, self.zones)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.zones != right.zones { return false }
-      if left.nextPageToken != right.nextPageToken { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.zones)
-      hasher.combine(self.nextPageToken)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -3365,6 +3121,7 @@ extension Record {
       self.name = name
       self.etag = etag
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -3376,6 +3133,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.etag.isEmpty { writer.string(18, self.etag) }
@@ -3399,6 +3157,7 @@ extension Record {
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteZoneResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
     public init() {}
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -3408,6 +3167,7 @@ extension Record {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
     }

@@ -142,6 +142,7 @@ extension Google {
       self.typeUrl = typeUrl
       self.value = value
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -153,6 +154,7 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.value.isEmpty { writer.bytes(18, self.value) }

@@ -45,6 +45,7 @@ extension Google {
       self.patch = patch
       self.suffix = suffix
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -58,6 +59,7 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.suffix { writer.string(34, value) }
@@ -107,6 +109,7 @@ extension Google {
       self.compilerVersion = compilerVersion
       self.protoFile = protoFile
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -120,26 +123,13 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(122, self.protoFile)
       if let value = self.compilerVersion { writer.message(26, value) }
       if let value = self.parameter { writer.string(18, value) }
       writer.list(VencejoProtobuf::Wire.String.self, 10, self.fileToGenerate)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.fileToGenerate != right.fileToGenerate { return false }
-      if left.parameter != right.parameter { return false }
-      if left.compilerVersion != right.compilerVersion { return false }
-      if left.protoFile != right.protoFile { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.fileToGenerate)
-      hasher.combine(self.parameter)
-      hasher.combine(self.compilerVersion)
-      hasher.combine(self.protoFile)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -164,6 +154,7 @@ extension Google {
       self.supportedFeatures = supportedFeatures
       self.file = file
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -176,23 +167,12 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(122, self.file)
       if let value = self.supportedFeatures { writer.uint64(16, value) }
       if let value = self.error { writer.string(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.error != right.error { return false }
-      if left.supportedFeatures != right.supportedFeatures { return false }
-      if left.file != right.file { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.error)
-      hasher.combine(self.supportedFeatures)
-      hasher.combine(self.file)
-      hasher.combine(self.unknownFields)
     }
 
     public struct Feature: VencejoProtobuf::Enumeration, Swift::CaseIterable {
@@ -226,6 +206,7 @@ extension Google {
         self.insertionPoint = insertionPoint
         self.content = content
       }
+      @inline(never)
       public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -238,6 +219,7 @@ extension Google {
           }
         }
       }
+      @inline(never)
       public func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.content { writer.string(122, value) }

@@ -131,6 +131,7 @@ extension Google {
     ) {
       self.file = file
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -141,17 +142,10 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.file)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.file != right.file { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.file)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -171,6 +165,7 @@ extension Google {
       var sourceCodeInfo: VencejoProtobuf::Google.SourceCodeInfo?
       var syntax: Swift::String?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -192,6 +187,7 @@ extension Google {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.syntax { writer.string(98, value) }
@@ -320,6 +316,7 @@ extension Google {
       var reservedRange: [VencejoProtobuf::Google.DescriptorProto.ReservedRange] = []
       var reservedName: [Swift::String] = []
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -339,6 +336,7 @@ extension Google {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         writer.list(VencejoProtobuf::Wire.String.self, 82, self.reservedName)
@@ -449,6 +447,7 @@ extension Google {
         self.end = end
         self.options = options
       }
+      @inline(never)
       public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -461,23 +460,12 @@ extension Google {
           }
         }
       }
+      @inline(never)
       public func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.options { writer.message(26, value) }
         if let value = self.end { writer.int32(16, value) }
         if let value = self.start { writer.int32(8, value) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.start != right.start { return false }
-        if left.end != right.end { return false }
-        if left.options != right.options { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.start)
-        hasher.combine(self.end)
-        hasher.combine(self.options)
-        hasher.combine(self.unknownFields)
       }
     }
 
@@ -501,6 +489,7 @@ extension Google {
         self.start = start
         self.end = end
       }
+      @inline(never)
       public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -512,6 +501,7 @@ extension Google {
           }
         }
       }
+      @inline(never)
       public func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.end { writer.int32(16, value) }
@@ -543,6 +533,7 @@ extension Google {
     ) {
       self.uninterpretedOption = uninterpretedOption
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -553,17 +544,10 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.uninterpretedOption != right.uninterpretedOption { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.uninterpretedOption)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -582,6 +566,7 @@ extension Google {
       var options: VencejoProtobuf::Google.FieldOptions?
       var proto3Optional: Swift::Bool?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -602,6 +587,7 @@ extension Google {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.proto3Optional { writer.bool(136, value) }
@@ -803,6 +789,7 @@ extension Google {
       self.name = name
       self.options = options
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -814,20 +801,11 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.options { writer.message(18, value) }
       if let value = self.name { writer.string(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.name != right.name { return false }
-      if left.options != right.options { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.name)
-      hasher.combine(self.options)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -861,6 +839,7 @@ extension Google {
       self.reservedRange = reservedRange
       self.reservedName = reservedName
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -875,6 +854,7 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.list(VencejoProtobuf::Wire.String.self, 42, self.reservedName)
@@ -882,22 +862,6 @@ extension Google {
       if let value = self.options { writer.message(26, value) }
       writer.message(18, self.value)
       if let value = self.name { writer.string(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.name != right.name { return false }
-      if left.value != right.value { return false }
-      if left.options != right.options { return false }
-      if left.reservedRange != right.reservedRange { return false }
-      if left.reservedName != right.reservedName { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.name)
-      hasher.combine(self.value)
-      hasher.combine(self.options)
-      hasher.combine(self.reservedRange)
-      hasher.combine(self.reservedName)
-      hasher.combine(self.unknownFields)
     }
 
     /// Range of reserved numeric values. Reserved values may not be used by
@@ -923,6 +887,7 @@ extension Google {
         self.start = start
         self.end = end
       }
+      @inline(never)
       public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -934,6 +899,7 @@ extension Google {
           }
         }
       }
+      @inline(never)
       public func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.end { writer.int32(16, value) }
@@ -971,6 +937,7 @@ extension Google {
       self.number = number
       self.options = options
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -983,23 +950,12 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.options { writer.message(26, value) }
       if let value = self.number { writer.int32(16, value) }
       if let value = self.name { writer.string(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.name != right.name { return false }
-      if left.number != right.number { return false }
-      if left.options != right.options { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.name)
-      hasher.combine(self.number)
-      hasher.combine(self.options)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1022,6 +978,7 @@ extension Google {
       self.method = method
       self.options = options
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1034,23 +991,12 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.options { writer.message(26, value) }
       writer.message(18, self.method)
       if let value = self.name { writer.string(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.name != right.name { return false }
-      if left.method != right.method { return false }
-      if left.options != right.options { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.name)
-      hasher.combine(self.method)
-      hasher.combine(self.options)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1086,6 +1032,7 @@ extension Google {
       self.clientStreaming = clientStreaming
       self.serverStreaming = serverStreaming
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1101,6 +1048,7 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.serverStreaming { writer.bool(48, value) }
@@ -1109,24 +1057,6 @@ extension Google {
       if let value = self.outputType { writer.string(26, value) }
       if let value = self.inputType { writer.string(18, value) }
       if let value = self.name { writer.string(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.name != right.name { return false }
-      if left.inputType != right.inputType { return false }
-      if left.outputType != right.outputType { return false }
-      if left.options != right.options { return false }
-      if left.clientStreaming != right.clientStreaming { return false }
-      if left.serverStreaming != right.serverStreaming { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.name)
-      hasher.combine(self.inputType)
-      hasher.combine(self.outputType)
-      hasher.combine(self.options)
-      hasher.combine(self.clientStreaming)
-      hasher.combine(self.serverStreaming)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1154,6 +1084,7 @@ extension Google {
       var rubyPackage: Swift::String?
       var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -1184,6 +1115,7 @@ extension Google {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         writer.message(7994, self.uninterpretedOption)
@@ -1489,6 +1421,7 @@ extension Google {
       self.mapEntry = mapEntry
       self.uninterpretedOption = uninterpretedOption
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1503,6 +1436,7 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
@@ -1510,22 +1444,6 @@ extension Google {
       if let value = self.deprecated { writer.bool(24, value) }
       if let value = self.noStandardDescriptorAccessor { writer.bool(16, value) }
       if let value = self.messageSetWireFormat { writer.bool(8, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.messageSetWireFormat != right.messageSetWireFormat { return false }
-      if left.noStandardDescriptorAccessor != right.noStandardDescriptorAccessor { return false }
-      if left.deprecated != right.deprecated { return false }
-      if left.mapEntry != right.mapEntry { return false }
-      if left.uninterpretedOption != right.uninterpretedOption { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.messageSetWireFormat)
-      hasher.combine(self.noStandardDescriptorAccessor)
-      hasher.combine(self.deprecated)
-      hasher.combine(self.mapEntry)
-      hasher.combine(self.uninterpretedOption)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1625,6 +1543,7 @@ extension Google {
       self.weak = weak
       self.uninterpretedOption = uninterpretedOption
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1642,6 +1561,7 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
@@ -1652,28 +1572,6 @@ extension Google {
       if let value = self.deprecated { writer.bool(24, value) }
       if let value = self.packed { writer.bool(16, value) }
       if let value = self.ctype { writer.enumeration(8, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.ctype != right.ctype { return false }
-      if left.packed != right.packed { return false }
-      if left.jstype != right.jstype { return false }
-      if left.lazy != right.lazy { return false }
-      if left.unverifiedLazy != right.unverifiedLazy { return false }
-      if left.deprecated != right.deprecated { return false }
-      if left.weak != right.weak { return false }
-      if left.uninterpretedOption != right.uninterpretedOption { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.ctype)
-      hasher.combine(self.packed)
-      hasher.combine(self.jstype)
-      hasher.combine(self.lazy)
-      hasher.combine(self.unverifiedLazy)
-      hasher.combine(self.deprecated)
-      hasher.combine(self.weak)
-      hasher.combine(self.uninterpretedOption)
-      hasher.combine(self.unknownFields)
     }
 
     public struct CType: VencejoProtobuf::Enumeration, Swift::CaseIterable {
@@ -1714,6 +1612,7 @@ extension Google {
     ) {
       self.uninterpretedOption = uninterpretedOption
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1724,17 +1623,10 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.uninterpretedOption != right.uninterpretedOption { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.uninterpretedOption)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1763,6 +1655,7 @@ extension Google {
       self.deprecated = deprecated
       self.uninterpretedOption = uninterpretedOption
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1775,23 +1668,12 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
       if let value = self.deprecated { writer.bool(24, value) }
       if let value = self.allowAlias { writer.bool(16, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.allowAlias != right.allowAlias { return false }
-      if left.deprecated != right.deprecated { return false }
-      if left.uninterpretedOption != right.uninterpretedOption { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.allowAlias)
-      hasher.combine(self.deprecated)
-      hasher.combine(self.uninterpretedOption)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1815,6 +1697,7 @@ extension Google {
       self.deprecated = deprecated
       self.uninterpretedOption = uninterpretedOption
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1826,20 +1709,11 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
       if let value = self.deprecated { writer.bool(8, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.deprecated != right.deprecated { return false }
-      if left.uninterpretedOption != right.uninterpretedOption { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.deprecated)
-      hasher.combine(self.uninterpretedOption)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1863,6 +1737,7 @@ extension Google {
       self.deprecated = deprecated
       self.uninterpretedOption = uninterpretedOption
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1874,20 +1749,11 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
       if let value = self.deprecated { writer.bool(264, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.deprecated != right.deprecated { return false }
-      if left.uninterpretedOption != right.uninterpretedOption { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.deprecated)
-      hasher.combine(self.uninterpretedOption)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -1914,6 +1780,7 @@ extension Google {
       self.idempotencyLevel = idempotencyLevel
       self.uninterpretedOption = uninterpretedOption
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1926,23 +1793,12 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
       if let value = self.idempotencyLevel { writer.enumeration(272, value) }
       if let value = self.deprecated { writer.bool(264, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.deprecated != right.deprecated { return false }
-      if left.idempotencyLevel != right.idempotencyLevel { return false }
-      if left.uninterpretedOption != right.uninterpretedOption { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.deprecated)
-      hasher.combine(self.idempotencyLevel)
-      hasher.combine(self.uninterpretedOption)
-      hasher.combine(self.unknownFields)
     }
 
     /// Is this method side-effect-free (or safe in HTTP parlance), or idempotent,
@@ -1999,6 +1855,7 @@ extension Google {
       self.stringValue = stringValue
       self.aggregateValue = aggregateValue
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2015,6 +1872,7 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.aggregateValue { writer.string(66, value) }
@@ -2046,6 +1904,7 @@ extension Google {
         self.namePart = namePart
         self.isExtension = isExtension
       }
+      @inline(never)
       public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -2057,6 +1916,7 @@ extension Google {
           }
         }
       }
+      @inline(never)
       public func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.isExtension { writer.bool(16, value) }
@@ -2132,6 +1992,7 @@ extension Google {
     ) {
       self.location = location
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2142,17 +2003,10 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.location)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.location != right.location { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.location)
-      hasher.combine(self.unknownFields)
     }
 
     public struct Location: VencejoProtobuf::Message {
@@ -2254,6 +2108,7 @@ extension Google {
         self.trailingComments = trailingComments
         self.leadingDetachedComments = leadingDetachedComments
       }
+      @inline(never)
       public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -2268,6 +2123,7 @@ extension Google {
           }
         }
       }
+      @inline(never)
       public func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         writer.list(VencejoProtobuf::Wire.String.self, 50, self.leadingDetachedComments)
@@ -2275,22 +2131,6 @@ extension Google {
         if let value = self.leadingComments { writer.string(26, value) }
         writer.packed(VencejoProtobuf::Wire.Int32.self, 18, self.span)
         writer.packed(VencejoProtobuf::Wire.Int32.self, 10, self.path)
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.path != right.path { return false }
-        if left.span != right.span { return false }
-        if left.leadingComments != right.leadingComments { return false }
-        if left.trailingComments != right.trailingComments { return false }
-        if left.leadingDetachedComments != right.leadingDetachedComments { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.path)
-        hasher.combine(self.span)
-        hasher.combine(self.leadingComments)
-        hasher.combine(self.trailingComments)
-        hasher.combine(self.leadingDetachedComments)
-        hasher.combine(self.unknownFields)
       }
     }
   }
@@ -2312,6 +2152,7 @@ extension Google {
     ) {
       self.annotation = annotation
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -2322,17 +2163,10 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.annotation)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.annotation != right.annotation { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.annotation)
-      hasher.combine(self.unknownFields)
     }
 
     public struct Annotation: VencejoProtobuf::Message {
@@ -2364,6 +2198,7 @@ extension Google {
         self.begin = begin
         self.end = end
       }
+      @inline(never)
       public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -2377,26 +2212,13 @@ extension Google {
           }
         }
       }
+      @inline(never)
       public func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.end { writer.int32(32, value) }
         if let value = self.begin { writer.int32(24, value) }
         if let value = self.sourceFile { writer.string(18, value) }
         writer.packed(VencejoProtobuf::Wire.Int32.self, 10, self.path)
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.path != right.path { return false }
-        if left.sourceFile != right.sourceFile { return false }
-        if left.begin != right.begin { return false }
-        if left.end != right.end { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.path)
-        hasher.combine(self.sourceFile)
-        hasher.combine(self.begin)
-        hasher.combine(self.end)
-        hasher.combine(self.unknownFields)
       }
     }
   }

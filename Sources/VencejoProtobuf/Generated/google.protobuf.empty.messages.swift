@@ -26,6 +26,7 @@ extension Google {
     public static var messageName: Swift::String { "google.protobuf.Empty" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.emptyProto }
     public init() {}
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -35,6 +36,7 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
     }

@@ -226,6 +226,7 @@ extension Google {
     ) {
       self.paths = paths
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -236,17 +237,10 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.list(VencejoProtobuf::Wire.String.self, 10, self.paths)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.paths != right.paths { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.paths)
-      hasher.combine(self.unknownFields)
     }
   }
 }

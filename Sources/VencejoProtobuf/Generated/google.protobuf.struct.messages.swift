@@ -55,6 +55,7 @@ extension Google {
     ) {
       self.fields = fields
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -65,17 +66,10 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoProtobuf::Google.Value>.self, 10, self.fields)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.fields != right.fields { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.fields)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -98,6 +92,7 @@ extension Google {
     ) {
       self.kind = kind
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -123,6 +118,7 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       switch self.kind {
@@ -169,6 +165,7 @@ extension Google {
     ) {
       self.values = values
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -179,17 +176,10 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.values)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.values != right.values { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.values)
-      hasher.combine(self.unknownFields)
     }
   }
 }

@@ -127,6 +127,7 @@ extension Google {
       self.seconds = seconds
       self.nanos = nanos
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -138,6 +139,7 @@ extension Google {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.nanos != 0 { writer.int32(16, self.nanos) }

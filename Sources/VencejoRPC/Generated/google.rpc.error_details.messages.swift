@@ -58,6 +58,7 @@ extension GoogleRPC {
       self.domain = domain
       self.metadata = metadata
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -70,23 +71,12 @@ extension GoogleRPC {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.String.self, 26, self.metadata)
       if !self.domain.isEmpty { writer.string(18, self.domain) }
       if !self.reason.isEmpty { writer.string(10, self.reason) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.reason != right.reason { return false }
-      if left.domain != right.domain { return false }
-      if left.metadata != right.metadata { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.reason)
-      hasher.combine(self.domain)
-      hasher.combine(self.metadata)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -104,6 +94,7 @@ extension GoogleRPC {
     ) {
       self.retryDelay = retryDelay
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -114,17 +105,10 @@ extension GoogleRPC {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.retryDelay { writer.message(10, value) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.retryDelay != right.retryDelay { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.retryDelay)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -145,6 +129,7 @@ extension GoogleRPC {
       self.stackEntries = stackEntries
       self.detail = detail
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -156,20 +141,11 @@ extension GoogleRPC {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.detail.isEmpty { writer.string(18, self.detail) }
       writer.list(VencejoProtobuf::Wire.String.self, 10, self.stackEntries)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.stackEntries != right.stackEntries { return false }
-      if left.detail != right.detail { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.stackEntries)
-      hasher.combine(self.detail)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -186,6 +162,7 @@ extension GoogleRPC {
     ) {
       self.violations = violations
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -196,17 +173,10 @@ extension GoogleRPC {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.violations)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.violations != right.violations { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.violations)
-      hasher.combine(self.unknownFields)
     }
 
     public struct Violation: VencejoProtobuf::Message {
@@ -226,6 +196,7 @@ extension GoogleRPC {
         self.subject = subject
         self.description = description
       }
+      @inline(never)
       public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -237,6 +208,7 @@ extension GoogleRPC {
           }
         }
       }
+      @inline(never)
       public func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.description.isEmpty { writer.string(18, self.description) }
@@ -268,6 +240,7 @@ extension GoogleRPC {
     ) {
       self.violations = violations
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -278,17 +251,10 @@ extension GoogleRPC {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.violations)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.violations != right.violations { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.violations)
-      hasher.combine(self.unknownFields)
     }
 
     public struct Violation: VencejoProtobuf::Message {
@@ -312,6 +278,7 @@ extension GoogleRPC {
         self.subject = subject
         self.description = description
       }
+      @inline(never)
       public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -324,6 +291,7 @@ extension GoogleRPC {
           }
         }
       }
+      @inline(never)
       public func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.description.isEmpty { writer.string(26, self.description) }
@@ -358,6 +326,7 @@ extension GoogleRPC {
     ) {
       self.fieldViolations = fieldViolations
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -368,17 +337,10 @@ extension GoogleRPC {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.fieldViolations)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.fieldViolations != right.fieldViolations { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.fieldViolations)
-      hasher.combine(self.unknownFields)
     }
 
     public struct FieldViolation: VencejoProtobuf::Message {
@@ -388,6 +350,7 @@ extension GoogleRPC {
         var reason: Swift::String = ""
         var localizedMessage: VencejoRPC::GoogleRPC.LocalizedMessage?
         var unknownFields = VencejoProtobuf::UnknownFields()
+        @inline(never)
         mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
           while true {
             let tag = reader.nextTag()
@@ -401,6 +364,7 @@ extension GoogleRPC {
             }
           }
         }
+        @inline(never)
         func encode(to writer: inout VencejoProtobuf::WireWriter) {
           writer.unknown(self.unknownFields)
           if let value = self.localizedMessage { writer.message(34, value) }
@@ -476,6 +440,7 @@ extension GoogleRPC {
       self.requestId = requestId
       self.servingData = servingData
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -487,6 +452,7 @@ extension GoogleRPC {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.servingData.isEmpty { writer.string(18, self.servingData) }
@@ -527,6 +493,7 @@ extension GoogleRPC {
       self.owner = owner
       self.description = description
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -540,6 +507,7 @@ extension GoogleRPC {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.description.isEmpty { writer.string(34, self.description) }
@@ -576,6 +544,7 @@ extension GoogleRPC {
     ) {
       self.links = links
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -586,17 +555,10 @@ extension GoogleRPC {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.links)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.links != right.links { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.links)
-      hasher.combine(self.unknownFields)
     }
 
     public struct Link: VencejoProtobuf::Message {
@@ -614,6 +576,7 @@ extension GoogleRPC {
         self.description = description
         self.url = url
       }
+      @inline(never)
       public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -625,6 +588,7 @@ extension GoogleRPC {
           }
         }
       }
+      @inline(never)
       public func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.url.isEmpty { writer.string(18, self.url) }
@@ -660,6 +624,7 @@ extension GoogleRPC {
       self.locale = locale
       self.message = message
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -671,6 +636,7 @@ extension GoogleRPC {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.message.isEmpty { writer.string(18, self.message) }

@@ -38,6 +38,7 @@ extension GoogleRPC {
       self.message = message
       self.details = details
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -50,23 +51,12 @@ extension GoogleRPC {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(26, self.details)
       if !self.message.isEmpty { writer.string(18, self.message) }
       if self.code != 0 { writer.int32(8, self.code) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.code != right.code { return false }
-      if left.message != right.message { return false }
-      if left.details != right.details { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.code)
-      hasher.combine(self.message)
-      hasher.combine(self.details)
-      hasher.combine(self.unknownFields)
     }
   }
 }

@@ -39,6 +39,7 @@ extension GRPCHealth {
     ) {
       self.service = service
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -49,6 +50,7 @@ extension GRPCHealth {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.service.isEmpty { writer.string(10, self.service) }
@@ -75,6 +77,7 @@ extension GRPCHealth {
     ) {
       self.status = status
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -85,6 +88,7 @@ extension GRPCHealth {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.status.rawValue != 0 { writer.enumeration(8, self.status) }
@@ -117,6 +121,7 @@ extension GRPCHealth {
     public static var messageName: Swift::String { "grpc.health.v1.HealthListRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCHealth.healthProto }
     public init() {}
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -126,6 +131,7 @@ extension GRPCHealth {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
     }
@@ -150,6 +156,7 @@ extension GRPCHealth {
     ) {
       self.statuses = statuses
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -160,17 +167,10 @@ extension GRPCHealth {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoRPC::GRPCHealth.HealthCheckResponse>.self, 10, self.statuses)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.statuses != right.statuses { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.statuses)
-      hasher.combine(self.unknownFields)
     }
   }
 }

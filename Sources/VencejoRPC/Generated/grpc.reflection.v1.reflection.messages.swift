@@ -55,6 +55,7 @@ extension GRPCReflection {
       self.host = host
       self.messageRequest = messageRequest
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -75,6 +76,7 @@ extension GRPCReflection {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       switch self.messageRequest {
@@ -86,16 +88,6 @@ extension GRPCReflection {
       case .listServices(let value)?: writer.string(58, value)
       }
       if !self.host.isEmpty { writer.string(10, self.host) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.host != right.host { return false }
-      if left.messageRequest != right.messageRequest { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.host)
-      hasher.combine(self.messageRequest)
-      hasher.combine(self.unknownFields)
     }
 
     public enum MessageRequest: Swift::Hashable, Swift::Sendable {
@@ -129,6 +121,7 @@ extension GRPCReflection {
       self.containingType = containingType
       self.extensionNumber = extensionNumber
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -140,6 +133,7 @@ extension GRPCReflection {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.extensionNumber != 0 { writer.int32(16, self.extensionNumber) }
@@ -164,6 +158,7 @@ extension GRPCReflection {
       var originalRequest: VencejoRPC::GRPCReflection.ServerReflectionRequest?
       var messageResponse: MessageResponse?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -199,6 +194,7 @@ extension GRPCReflection {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         switch self.messageResponse {
@@ -273,6 +269,7 @@ extension GRPCReflection {
     ) {
       self.fileDescriptorProto = fileDescriptorProto
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -283,17 +280,10 @@ extension GRPCReflection {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.list(VencejoProtobuf::Wire.Bytes.self, 10, self.fileDescriptorProto)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.fileDescriptorProto != right.fileDescriptorProto { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.fileDescriptorProto)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -313,6 +303,7 @@ extension GRPCReflection {
       self.baseTypeName = baseTypeName
       self.extensionNumber = extensionNumber
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -324,20 +315,11 @@ extension GRPCReflection {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.packed(VencejoProtobuf::Wire.Int32.self, 18, self.extensionNumber)
       if !self.baseTypeName.isEmpty { writer.string(10, self.baseTypeName) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.baseTypeName != right.baseTypeName { return false }
-      if left.extensionNumber != right.extensionNumber { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.baseTypeName)
-      hasher.combine(self.extensionNumber)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -353,6 +335,7 @@ extension GRPCReflection {
     ) {
       self.service = service
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -363,17 +346,10 @@ extension GRPCReflection {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.service)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.service != right.service { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.service)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -390,6 +366,7 @@ extension GRPCReflection {
     ) {
       self.name = name
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -400,6 +377,7 @@ extension GRPCReflection {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.name.isEmpty { writer.string(10, self.name) }
@@ -430,6 +408,7 @@ extension GRPCReflection {
       self.errorCode = errorCode
       self.errorMessage = errorMessage
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -441,6 +420,7 @@ extension GRPCReflection {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.errorMessage.isEmpty { writer.string(18, self.errorMessage) }

@@ -56,6 +56,7 @@ extension GRPCReflectionAlpha {
       self.host = host
       self.messageRequest = messageRequest
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -76,6 +77,7 @@ extension GRPCReflectionAlpha {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       switch self.messageRequest {
@@ -87,16 +89,6 @@ extension GRPCReflectionAlpha {
       case .listServices(let value)?: writer.string(58, value)
       }
       if !self.host.isEmpty { writer.string(10, self.host) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.host != right.host { return false }
-      if left.messageRequest != right.messageRequest { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.host)
-      hasher.combine(self.messageRequest)
-      hasher.combine(self.unknownFields)
     }
 
     public enum MessageRequest: Swift::Hashable, Swift::Sendable {
@@ -130,6 +122,7 @@ extension GRPCReflectionAlpha {
       self.containingType = containingType
       self.extensionNumber = extensionNumber
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -141,6 +134,7 @@ extension GRPCReflectionAlpha {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.extensionNumber != 0 { writer.int32(16, self.extensionNumber) }
@@ -165,6 +159,7 @@ extension GRPCReflectionAlpha {
       var originalRequest: VencejoRPC::GRPCReflectionAlpha.ServerReflectionRequest?
       var messageResponse: MessageResponse?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -200,6 +195,7 @@ extension GRPCReflectionAlpha {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         switch self.messageResponse {
@@ -274,6 +270,7 @@ extension GRPCReflectionAlpha {
     ) {
       self.fileDescriptorProto = fileDescriptorProto
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -284,17 +281,10 @@ extension GRPCReflectionAlpha {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.list(VencejoProtobuf::Wire.Bytes.self, 10, self.fileDescriptorProto)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.fileDescriptorProto != right.fileDescriptorProto { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.fileDescriptorProto)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -314,6 +304,7 @@ extension GRPCReflectionAlpha {
       self.baseTypeName = baseTypeName
       self.extensionNumber = extensionNumber
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -325,20 +316,11 @@ extension GRPCReflectionAlpha {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.packed(VencejoProtobuf::Wire.Int32.self, 18, self.extensionNumber)
       if !self.baseTypeName.isEmpty { writer.string(10, self.baseTypeName) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.baseTypeName != right.baseTypeName { return false }
-      if left.extensionNumber != right.extensionNumber { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.baseTypeName)
-      hasher.combine(self.extensionNumber)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -354,6 +336,7 @@ extension GRPCReflectionAlpha {
     ) {
       self.service = service
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -364,17 +347,10 @@ extension GRPCReflectionAlpha {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.service)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.service != right.service { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.service)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -391,6 +367,7 @@ extension GRPCReflectionAlpha {
     ) {
       self.name = name
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -401,6 +378,7 @@ extension GRPCReflectionAlpha {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.name.isEmpty { writer.string(10, self.name) }
@@ -431,6 +409,7 @@ extension GRPCReflectionAlpha {
       self.errorCode = errorCode
       self.errorMessage = errorMessage
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -442,6 +421,7 @@ extension GRPCReflectionAlpha {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.errorMessage.isEmpty { writer.string(18, self.errorMessage) }

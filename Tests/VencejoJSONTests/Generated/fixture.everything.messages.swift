@@ -123,6 +123,7 @@ extension Fixture {
       var bytesValue: [Swift::UInt8] = []
       var colorValue: VencejoJSONTests::Fixture.Color = .init(rawValue: 0)
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -148,6 +149,7 @@ extension Fixture {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if self.colorValue.rawValue != 0 { writer.enumeration(128, self.colorValue) }
@@ -313,6 +315,7 @@ extension Fixture {
       self.colorValue = colorValue
       self.scalars = scalars
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -332,6 +335,7 @@ extension Fixture {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.scalars { writer.message(138, value) }
@@ -370,6 +374,7 @@ extension Fixture {
       var unpackedFixed64s: [Swift::UInt64] = []
       var unpackedColors: [VencejoJSONTests::Fixture.Color] = []
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -399,6 +404,7 @@ extension Fixture {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         writer.list(VencejoProtobuf::Wire.Enum<VencejoJSONTests::Fixture.Color>.self, 160, self.unpackedColors)
@@ -581,6 +587,7 @@ extension Fixture {
       self.sfixed64ToTree = sfixed64ToTree
       self.stringToFloat = stringToFloat
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -598,6 +605,7 @@ extension Fixture {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Float.self, 66, self.stringToFloat)
@@ -622,6 +630,7 @@ extension Fixture {
       var numbers: [Swift::Int64] = []
       var last: Swift::Int32 = 0
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -655,6 +664,7 @@ extension Fixture {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if self.last != 0 { writer.sint32(4294967288, self.last) }
@@ -757,6 +767,7 @@ extension Fixture {
       var tree: VencejoJSONTests::Fixture.Tree?
       var wellKnown: VencejoJSONTests::Fixture.WellKnown?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -772,6 +783,7 @@ extension Fixture {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.wellKnown { writer.message(50, value) }
@@ -860,6 +872,7 @@ extension Fixture {
       var timestamps: [VencejoProtobuf::Google.Timestamp] = []
       var values: [Swift::String: VencejoProtobuf::Google.Value] = [:]
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -889,6 +902,7 @@ extension Fixture {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoProtobuf::Google.Value>.self, 162, self.values)
@@ -1054,6 +1068,7 @@ extension Fixture {
       self.int64Value = int64Value
       self.stringValue = stringValue
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -1065,6 +1080,7 @@ extension Fixture {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.stringValue.isEmpty { writer.string(114, self.stringValue) }

@@ -83,6 +83,7 @@ extension Names {
       var type: Swift::String = ""
       var selfField: VencejoProtobufTests::Names.TypeMessage?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -94,6 +95,7 @@ extension Names {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.selfField { writer.message(18, value) }
@@ -147,6 +149,7 @@ extension Names {
     ) {
       self.any = any
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -157,17 +160,10 @@ extension Names {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.any { writer.message(10, value) }
-    }
-    static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.any != right.any { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.any)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -183,6 +179,7 @@ extension Names {
     ) {
       self.selfField = selfField
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -193,17 +190,10 @@ extension Names {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.selfField { writer.message(10, value) }
-    }
-    static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.selfField != right.selfField { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.selfField)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -211,6 +201,7 @@ extension Names {
     struct Storage: Swift::Sendable {
       var `protocol`: VencejoProtobufTests::Names.ProtocolMessage?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -221,6 +212,7 @@ extension Names {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.`protocol` { writer.message(10, value) }
@@ -271,6 +263,7 @@ extension Names {
       self.storageField = storageField
       self.value = value
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -282,20 +275,11 @@ extension Names {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.value { writer.message(18, value) }
       writer.message(10, self.storageField)
-    }
-    static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.storageField != right.storageField { return false }
-      if left.value != right.value { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.storageField)
-      hasher.combine(self.value)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -314,6 +298,7 @@ extension Names {
       self.string = string
       self.optional = optional
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -325,6 +310,7 @@ extension Names {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.optional { writer.string(18, value) }
@@ -354,6 +340,7 @@ extension Names {
     ) {
       self.int32 = int32
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -364,6 +351,7 @@ extension Names {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.int32 != 0 { writer.int32(8, self.int32) }
@@ -390,6 +378,7 @@ extension Names {
     ) {
       self.bool = bool
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -400,6 +389,7 @@ extension Names {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.bool { writer.bool(8, self.bool) }
@@ -426,6 +416,7 @@ extension Names {
     ) {
       self.array = array
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -436,17 +427,10 @@ extension Names {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.array)
-    }
-    static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.array != right.array { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.array)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -456,6 +440,7 @@ extension Names {
       var hashValueField: [Swift::UInt8] = []
       var messageName: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -468,6 +453,7 @@ extension Names {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.messageName.isEmpty { writer.string(26, self.messageName) }
@@ -527,6 +513,7 @@ extension Names {
     ) {
       self.swift = swift
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -537,6 +524,7 @@ extension Names {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.swift.isEmpty { writer.string(10, self.swift) }
@@ -563,6 +551,7 @@ extension Names {
     ) {
       self.x = x
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -573,6 +562,7 @@ extension Names {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.x.isEmpty { writer.string(10, self.x) }
@@ -591,6 +581,7 @@ extension Names {
     struct Storage: Swift::Sendable {
       var names: VencejoProtobufTests::Names.Names?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -601,6 +592,7 @@ extension Names {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.names { writer.message(10, value) }
@@ -651,6 +643,7 @@ extension Names {
       self.hasher = hasher
       self.withFloat = withFloat
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -662,6 +655,7 @@ extension Names {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.withFloat.bitPattern != 0 { writer.float(21, self.withFloat) }
@@ -681,6 +675,7 @@ extension Names {
     ) {
       self.aBC = aBC
     }
+    @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -691,6 +686,7 @@ extension Names {
         }
       }
     }
+    @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.aBC.isEmpty { writer.string(10, self.aBC) }
@@ -734,6 +730,7 @@ extension Names {
       var url: Swift::String = ""
       var id2: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -769,6 +766,7 @@ extension Names {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.id2.isEmpty { writer.string(210, self.id2) }
@@ -960,6 +958,7 @@ extension Names {
       var type: TypeOneof?
       var value: Value?
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -988,6 +987,7 @@ extension Names {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         switch self.value {
@@ -1079,6 +1079,7 @@ extension Names {
       ) {
         self.text = text
       }
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -1089,6 +1090,7 @@ extension Names {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if !self.text.isEmpty { writer.string(10, self.text) }
@@ -1119,6 +1121,7 @@ extension Names {
       var map: [Swift::String: VencejoProtobufTests::Names.Large] = [:]
       var types: [Swift::Int32: VencejoProtobufTests::Names.Large.TypeEnum] = [:]
       var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
@@ -1140,6 +1143,7 @@ extension Names {
           }
         }
       }
+      @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         writer.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Enum<VencejoProtobufTests::Names.Large.TypeEnum>.self, 98, self.types)

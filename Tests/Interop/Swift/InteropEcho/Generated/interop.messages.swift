@@ -65,6 +65,7 @@ extension Interop {
       self.delayMilliseconds = delayMilliseconds
       self.failure = failure
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -79,6 +80,7 @@ extension Interop {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.failure { writer.message(42, value) }
@@ -86,22 +88,6 @@ extension Interop {
       if self.responseCount != 0 { writer.int32(24, self.responseCount) }
       if self.responseBytes != 0 { writer.int32(16, self.responseBytes) }
       if !self.payload.isEmpty { writer.bytes(10, self.payload) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.payload != right.payload { return false }
-      if left.responseBytes != right.responseBytes { return false }
-      if left.responseCount != right.responseCount { return false }
-      if left.delayMilliseconds != right.delayMilliseconds { return false }
-      if left.failure != right.failure { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.payload)
-      hasher.combine(self.responseBytes)
-      hasher.combine(self.responseCount)
-      hasher.combine(self.delayMilliseconds)
-      hasher.combine(self.failure)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -124,6 +110,7 @@ extension Interop {
       self.message = message
       self.details = details
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -136,23 +123,12 @@ extension Interop {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(26, self.details)
       if !self.message.isEmpty { writer.string(18, self.message) }
       if self.code != 0 { writer.int32(8, self.code) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.code != right.code { return false }
-      if left.message != right.message { return false }
-      if left.details != right.details { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.code)
-      hasher.combine(self.message)
-      hasher.combine(self.details)
-      hasher.combine(self.unknownFields)
     }
   }
 
@@ -183,6 +159,7 @@ extension Interop {
       self.requestBytes = requestBytes
       self.deadlineMilliseconds = deadlineMilliseconds
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -197,6 +174,7 @@ extension Interop {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.deadlineMilliseconds != 0 { writer.int64(40, self.deadlineMilliseconds) }
@@ -236,6 +214,7 @@ extension Interop {
     ) {
       self.key = key
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -246,6 +225,7 @@ extension Interop {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.key.isEmpty { writer.string(10, self.key) }
@@ -272,6 +252,7 @@ extension Interop {
     ) {
       self.key = key
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -282,6 +263,7 @@ extension Interop {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.key.isEmpty { writer.string(10, self.key) }
@@ -311,6 +293,7 @@ extension Interop {
       self.key = key
       self.waitMilliseconds = waitMilliseconds
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -322,6 +305,7 @@ extension Interop {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.waitMilliseconds != 0 { writer.int32(16, self.waitMilliseconds) }
@@ -358,6 +342,7 @@ extension Interop {
       self.cancelled = cancelled
       self.cancelTimeMicros = cancelTimeMicros
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -370,6 +355,7 @@ extension Interop {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.cancelTimeMicros != 0 { writer.int64(24, self.cancelTimeMicros) }
@@ -410,6 +396,7 @@ extension Interop {
       self.message = message
       self.details = details
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
         let tag = reader.nextTag()
@@ -422,23 +409,12 @@ extension Interop {
         }
       }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(26, self.details)
       if !self.message.isEmpty { writer.string(18, self.message) }
       if self.code != 0 { writer.int32(8, self.code) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.code != right.code { return false }
-      if left.message != right.message { return false }
-      if left.details != right.details { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.code)
-      hasher.combine(self.message)
-      hasher.combine(self.details)
-      hasher.combine(self.unknownFields)
     }
   }
 }
