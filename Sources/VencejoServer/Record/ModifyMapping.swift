@@ -9,7 +9,8 @@ extension Record.ModifyRecordsRequest {
       throw .tooManyOperations
     }
     var batch = ModifyBatch(
-      operations: [], atomic: atomic, requestID: requestId, validateOnly: validateOnly)
+      operations: [], atomic: atomic, requestID: requestId, validateOnly: validateOnly,
+      answerKeys: desiredKeys?.keys)
     for (index, operation) in operations.enumerated() {
       batch.operations.append(
         try checking("operations[\(index)]") { () throws(RecordViolation) in

@@ -81,8 +81,9 @@ extension IndexTest.Leaf {
 extension Predicate {
   /// Deepest nesting accepted.
   static let maxDepth = 20
-  /// Most values and conditions accepted in one predicate.
-  static let maxSize = 1_000
+  /// Most conditions accepted in one predicate: each may be a level of an expression of SQLite,
+  /// which has at most 1,000. Ten values of a membership test weigh as much as a condition.
+  static let maxConditions = 400
   /// Most values of one membership test.
   static let maxValues = 250
 
@@ -93,7 +94,7 @@ extension Predicate {
   }
 
   private func test(depth: Int, size: inout Int) throws(RecordViolation) -> IndexTest {
-    size += 1
+    try Self.count(1, &size)
     guard depth <= Self.maxDepth else {
       throw RecordViolation("predicate", "nested deeper than \(Self.maxDepth)")
     }
@@ -110,6 +111,7 @@ extension Predicate {
     case .listContains(let field, let values, let all):
       try Self.check(values, field, &size)
       guard all else { return try Self.oneOf(field, values, elements: true) }
+      try Self.count(values.count, &size)
       var tests: [IndexTest] = []
       for value in values { tests.append(try Self.oneOf(field, [value], elements: true)) }
       return .all(tests)
@@ -134,25 +136,24 @@ extension Predicate {
     var tests: [IndexTest] = []
     for part in parts {
       tests.append(try part.test(depth: depth + 1, size: &size))
-      try check(size)
     }
     return tests
   }
 
-  private static func check(_ size: Int) throws(RecordViolation) {
-    guard size <= maxSize else {
-      throw RecordViolation("predicate", "more than \(maxSize) conditions and values")
+  private static func count(_ more: Int, _ size: inout Int) throws(RecordViolation) {
+    size += more
+    guard size <= maxConditions else {
+      throw RecordViolation("predicate", "more than \(maxConditions) conditions")
     }
   }
 
   private static func check(
     _ values: [RecordValue], _ field: String, _ size: inout Int
   ) throws(RecordViolation) {
-    size += values.count
+    try count(values.count / 10, &size)
     guard (1...maxValues).contains(values.count) else {
       throw RecordViolation(field, "give 1 to \(maxValues) values")
     }
-    try check(size)
   }
 
   private static func comparison(

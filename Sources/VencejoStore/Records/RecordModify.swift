@@ -10,15 +10,18 @@ public struct ModifyBatch: Sendable {
   public var requestID: String
   /// Answers what would happen and changes nothing.
   public var validateOnly: Bool
+  /// The fields that the answer will show; nil: all.
+  public var answerKeys: Set<String>?
 
   public init(
     operations: [RecordOperation], atomic: Bool? = nil, requestID: String = "",
-    validateOnly: Bool = false
+    validateOnly: Bool = false, answerKeys: Set<String>? = nil
   ) {
     self.operations = operations
     self.atomic = atomic
     self.requestID = requestID
     self.validateOnly = validateOnly
+    self.answerKeys = answerKeys
   }
 
   /// Says whether a second request with the same id is the same request.
@@ -148,6 +151,7 @@ private struct RecordModification {
       if case .failure = step, guilty[id.zone] == nil, isAtomic(id.zone) { guilty[id.zone] = id }
       steps.append(step)
     }
+    try checkAnswer(steps)
     var results: [ModifyResult] = []
     var changed: [ZoneID] = []
     for (operation, step) in zip(batch.operations, steps) {
@@ -166,6 +170,31 @@ private struct RecordModification {
       }
     }
     return ModifyOutcome(results: results, zones: try finish(changed))
+  }
+
+  /// Nothing is written whose answer would not reach the client.
+  private func checkAnswer(_ steps: [Result<Step, RecordFailure>]) throws(StoreError) {
+    func size(_ fields: [String: RecordValue]) -> Int {
+      guard let keys = batch.answerKeys else { return RecordRules.size(of: fields) }
+      return RecordRules.size(of: fields.filter { keys.contains($0.key) })
+    }
+    var total = 0
+    for step in steps {
+      switch step {
+      case .success(let step):
+        if case .save(_, let fields) = step.plan { total += size(fields) }
+      case .failure(let failure):
+        total += size(failure.conflict?.server?.fields ?? [:])
+        total += size(failure.conflict?.client?.fields ?? [:])
+      }
+    }
+    guard total <= RecordRules.maxAnswerBytes else {
+      throw StoreError(
+        .invalidArgument, "LIMIT_EXCEEDED",
+        "the answer would be larger than 3 MiB: ask for fewer desired_keys, or split the request",
+        metadata: ["limit": String(RecordRules.maxAnswerBytes)],
+        details: [.quota(subject: "answer", description: "at most 3 MiB of fields")])
+    }
   }
 
   /// The zones that changed, as they are now.

@@ -160,6 +160,9 @@ extension ReadTransaction {
         "\(zone.id) keeps no changes to fetch: query it, or use a zone of your own",
         metadata: ["resource": zone.id.name])
     }
+    guard types.count <= Predicate.maxValues else {
+      throw .tooMany("record_types", limit: Predicate.maxValues)
+    }
     let head = try head()
     // A position that was never reached: the database went back without telling.
     guard position == 0 || (position >= zone.tombstoneFloor && position <= head) else {

@@ -147,7 +147,11 @@ public enum RecordRules {
   public static let maxRecordBytes = 1 << 20
   /// Bytes of all fields of one ModifyRecords.
   public static let maxRequestBytes = 2 << 20
+  /// Bytes of all fields of the records in one answer; a peer accepts messages of 4 MiB.
+  public static let maxAnswerBytes = 3 << 20
   public static let maxFields = 1_000
+  /// Elements of all lists of a record: each is a row of the index.
+  public static let maxElements = 10_000
   /// Operations of one ModifyRecords, names of one LookupRecords.
   public static let maxOperations = 400
   public static let maxPageSize = 1_000
@@ -158,7 +162,12 @@ public enum RecordRules {
     guard fields.count <= maxFields else {
       throw RecordViolation("fields", "a record has at most \(maxFields) fields")
     }
+    var elements = 0
     for (name, value) in fields {
+      if case .list(let list) = value { elements += list.count }
+      guard elements <= maxElements else {
+        throw RecordViolation(name, "the lists of a record have at most \(maxElements) elements")
+      }
       guard RecordNaming.isWord(name) else {
         throw RecordViolation(
           "fields", "a field name is A-Z a-z 0-9 _, starts with a letter and has at most 255")

@@ -92,6 +92,33 @@ import Testing
     #expect(try !Predicate.comparison(field: "n", .notEqual, .int64(1)).test().holds(for: record))
   }
 
+  @Test func theLargestPredicatesRun() async throws {
+    let bench = try RecordBench()
+    defer { bench.store.close() }
+    try await bench.makeZone()
+    try await bench.save([bench.record("a", ["n": .int64(1)])])
+    let one = Predicate.comparison(field: "n", .notEqual, .int64(2))
+    let leaves = Array(repeating: one, count: 399)
+    let deep = (0..<19).reduce(Predicate.allOf(Array(repeating: one, count: 360))) { inner, _ in
+      .not(.anyOf([inner]))
+    }
+    let values = (0..<250).map { RecordValue.int64(Int64($0)) }
+    let large: [Predicate] = [
+      .allOf(leaves), .anyOf(leaves),
+      .not(.listContains(field: "n", values, all: true)),
+      .anyOf(Array(repeating: .isIn(field: "n", values), count: 15)),
+    ]
+    for predicate in large {
+      let page = try await bench.query(RecordQuery(type: "Note", predicate: predicate))
+      #expect(page.records.count == 1)
+    }
+    #expect(throws: RecordViolation.self) { try deep.test() }
+    let nested = (0..<9).reduce(Predicate.allOf(Array(repeating: one, count: 360))) { inner, _ in
+      .not(.anyOf([inner]))
+    }
+    _ = try await bench.query(RecordQuery(type: "Note", predicate: nested))
+  }
+
   @Test func malformedPredicatesAreRefused() {
     let bad: [Predicate] = [
       .comparison(field: "1n", .equal, .int64(1)), .comparison(field: "___nope", .equal, .int64(1)),

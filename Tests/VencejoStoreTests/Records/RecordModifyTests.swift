@@ -194,9 +194,27 @@ import Testing
       ["l": .list([.int64(1), .string("x")])], ["l": .list([.list([])])],
       ["p": .location(RecordLocation(latitude: 90.5, longitude: 0))],
       ["r": .reference(RecordReference(zone: "elsewhere", record: "x"))],
+      ["l": .list(Array(repeating: .int64(1), count: 10_001))],
     ] {
       #expect(try await bench.save([bench.record("bad", fields)])[0].reason == "INVALID_REQUEST")
     }
+  }
+
+  @Test func answersThatWouldNotArriveAreRefusedBeforeTheWrite() async throws {
+    defer { bench.store.close() }
+    try await bench.makeZone()
+    let blob = RecordValue.bytes([UInt8](repeating: 1, count: 1_000_000))
+    for index in 0..<4 { try await bench.save([bench.record("r\(index)", ["b": blob])]) }
+    let small = try (0..<4).map {
+      RecordOperation.save(
+        try bench.record("r\($0)", ["n": .int64(1)]), changedKeys: ["n"], .changedKeys)
+    }
+    #expect(
+      await reason { try await bench.modify(ModifyBatch(operations: small)) } == "LIMIT_EXCEEDED")
+    let query = RecordQuery(type: "Note", predicate: .present(field: "n"))
+    #expect(try await bench.query(query).records.isEmpty)
+    let outcome = try await bench.modify(ModifyBatch(operations: small, answerKeys: ["n"]))
+    #expect(outcome.isComplete)
   }
 
   @Test func rightsHold() async throws {
