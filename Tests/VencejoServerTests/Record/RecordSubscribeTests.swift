@@ -168,6 +168,28 @@ import VencejoServer
     }
   }
 
+  @Test func aStreamEndsWithItsSession() async throws {
+    try await withWorld { world in
+      let ana = try await world.person("ana")
+      let zone = try await ana.makeZone("z", in: notes)
+      let call = ana.records.subscribe(
+        .with {
+          $0.parent = notes
+          $0.targets = [.init(targetId: 1, target: .zone(zone.name))]
+        }, ana.options)
+      var closing: Record.CloseReason?
+      await expect(.unauthenticated, "SESSION_REVOKED", "record.vencejo") {
+        for try await frame in call {
+          if case .caughtUp? = frame.event {
+            _ = try await ana.auth.signOut(.init(), ana.options)
+          }
+          if case .closing(let event)? = frame.event { closing = event.reason }
+        }
+      }
+      #expect(closing == .sessionRevoked)
+    }
+  }
+
   @Test func unknownZonesAndTargetsAreRefused() async throws {
     try await withWorld { world in
       let ana = try await world.person("ana")

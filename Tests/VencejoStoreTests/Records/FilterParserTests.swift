@@ -73,6 +73,16 @@ import Testing
         == .comparison(field: "b", .equal, .bytes([0, 255])))
   }
 
+  @Test(arguments: [
+    "n > 3 AND (state = open OR NOT present(done))",
+    #"beginsWith(title, "Al") AND tags:"red" AND at < 2026-01-31T12:00:00Z"#,
+    "in(n, 1, 2, 3) AND distance(place, 48.85, 2.35) < 5000",
+    "containsAll(tags, red, blue) AND ___createTime > 2026-01-01", #"r = reference("milk")"#,
+  ])
+  func whatTheDocumentationShowsIsRead(filter: String) throws {
+    #expect(try Predicate(filter: filter)?.test() != nil)
+  }
+
   @Test func refusesTheRest() {
     let bad = [
       "n", "n >", "> 3", "n > 3 OR", "(n > 3", "n > 3)", "n == 3", "n ! 3", "n > 3x", "n > 0x10",
