@@ -50,6 +50,7 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
   /// Shared by the loop's connections, as only one of them reads or writes at a time.
   let readBuffer: UnsafeMutablePointer<UInt8>
   let writeBuffer: UnsafeMutablePointer<UInt8>
+  let sessionMemory = SessionMemory()
 
   /// Nanoseconds on a clock that never goes back, as they were when the tick began.
   @exclusivity(unchecked) public private(set) var now: UInt64
@@ -92,6 +93,7 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
     close(wakeup)
     readBuffer.deallocate()
     writeBuffer.deallocate()
+    sessionMemory.destroy()
   }
 
   /// The loop whose thread this is.

@@ -121,10 +121,9 @@ public final class HTTP2Connection: @unchecked Sendable {
 
   private func startSession() {
     let this = Unmanaged.passUnretained(self).toOpaque()
-    let made =
-      isServer
-      ? nghttp2_session_server_new2(&session, SessionCallbacks.shared.pointer, this, limits.options)
-      : nghttp2_session_client_new2(&session, SessionCallbacks.shared.pointer, this, limits.options)
+    var memory = loop.sessionMemory.functions
+    let make = isServer ? nghttp2_session_server_new3 : nghttp2_session_client_new3
+    let made = make(&session, SessionCallbacks.shared.pointer, this, limits.options, &memory)
     guard made == 0 else {
       session = nil
       isClosed = true
