@@ -23,7 +23,7 @@ final class CallHandle: Sendable {
   func next() async throws(RPCError) -> [UInt8]? {
     let call = try call()
     do {
-      return try await call.nextMessage()
+      return try await call.nextResponse()
     } catch {
       // The reader's task was cancelled: the server should know at once.
       if error.code == .cancelled, error.origin == .local { call.cancel() }
@@ -32,7 +32,7 @@ final class CallHandle: Sendable {
   }
 
   func send(_ message: EncodedMessage) async throws(RPCError) {
-    try await call().send(frame: message.frame)
+    try await call().request(message.frame)
   }
 
   func finish() {

@@ -10,6 +10,9 @@ public final class Channel: Sendable {
     public var backoff = Backoff()
     public var userAgent = "grpc-swift-vencejo/\(VencejoRPC.version)"
 
+    /// See every call, the first one outermost. None costs nothing.
+    public var interceptors: [any ClientInterceptor] = []
+
     public init() {}
   }
 

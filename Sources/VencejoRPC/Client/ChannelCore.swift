@@ -23,6 +23,9 @@ final class ChannelCore: @unchecked Sendable {
   private var lastError: RPCError?
   private var backoffTimer: LoopTimer?
 
+  /// Any thread.
+  var interceptors: [any ClientInterceptor] { configuration.interceptors }
+
   init(loop: EventLoop, target: Target, configuration: Channel.Configuration) {
     self.loop = loop
     self.target = target

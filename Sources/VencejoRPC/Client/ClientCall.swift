@@ -25,28 +25,28 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   }
 
   let path: String
-  let options: CallOptions
+  /// Changed by interceptors only, before the call begins.
+  var options: CallOptions
   /// One response message is expected: it is kept for `singleResponse`.
   private let expectsOne: Bool
   /// The only request message, kept until the server has answered: a call that the server
   /// refused unseen is sent again.
   private var request: [UInt8]?
   private let core: ChannelCore
+  /// Nil where there are no interceptors.
+  let transforms: MessageTransforms?
+  private let created = ContinuousClock.now
+  private let inheritedDeadline = CallScope.deadline
+  private let gate = Mutex(Gate())
 
   // Loop.
   private var phase = Phase.waiting
   private var timer: LoopTimer?
-  private let deadline: ContinuousClock.Instant?
+  private var deadline: ContinuousClock.Instant?
   private var transparentRetries = 1
 
   // The response, loop.
-  private var httpStatus: Int?
-  private var hasGRPCContentType = false
-  private var encoding: String?
-  private var blocksEnded = 0
-  private var blockMetadata = Metadata()
-  private var trailingMetadata = Metadata()
-  private var status = StatusParser()
+  private var head = ResponseHead()
   private var finishedSending: Bool
   private var single: [UInt8]?
 
@@ -61,7 +61,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     self.request = request
     self.expectsOne = expectsOne
     finishedSending = request != nil
-    deadline = options.timeout.map { .now + $0 }
+    transforms = core.interceptors.isEmpty ? nil : MessageTransforms()
     super.init(loop: core.loop, receiveLimit: options.maxReceiveMessageBytes)
     if request == nil || !expectsOne { openBuffers() }
   }
@@ -71,6 +71,19 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   // MARK: Any thread
 
   func start() {
+    guard transforms != nil else { return beginSoon() }
+    let task = Task {
+      do {
+        try await self.proceed(from: 0)
+        self.concludeSoon(nil)
+      } catch {
+        self.concludeSoon(RPCError(handlerError: error))
+      }
+    }
+    gate.withLock { $0.task = task }
+  }
+
+  private func beginSoon() {
     if loop.isCurrent { begin() } else { loop.execute { self.begin() } }
   }
 
@@ -86,7 +99,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     switch end {
     case .failure(let error)?: throw error
     case .success?:
-      if let single { return single }
+      if let single { return try transforms?.incoming(single) ?? single }
       throw RPCError(.unimplemented, "the server answered OK without a message")
     case nil: throw RPCError(.cancelled, "the calling task was cancelled")
     }
@@ -140,6 +153,12 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     if let problem = options.metadata.problem {
       return abandon(RPCError(.internalError, problem))
     }
+    // A call made in a handler ends with the call that the handler answers.
+    let own = options.timeout.map { created + $0 }
+    deadline =
+      if let own, let inheritedDeadline { min(own, inheritedDeadline) } else {
+        own ?? inheritedDeadline
+      }
     if let deadline {
       let left = deadline - .now
       guard left > .zero else { return abandon(Self.deadlinePassed) }
@@ -190,24 +209,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   func stream(
     _ stream: HTTP2Stream, header name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
   ) {
-    guard let first = name.first else { return }
-    if first == UInt8(ascii: ":") {
-      if name.equals(":status") { httpStatus = Int(String(decoding: value, as: UTF8.self)) }
-      return
-    }
-    if name.equals("content-type") {
-      hasGRPCContentType = value.starts(with: "application/grpc".utf8)
-      return
-    }
-    if name.starts(with: "grpc-".utf8) {
-      if name.equals("grpc-encoding") {
-        encoding = String(decoding: value.prefix(64), as: UTF8.self)
-      } else {
-        _ = status.take(name: name, value: value)
-      }
-      return
-    }
-    _ = blockMetadata.receive(name: name, value: value)
+    head.take(name, value)
   }
 
   func stream(_ stream: HTTP2Stream, headersEndWith endStream: Bool) {
@@ -215,42 +217,17 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     if stream.headerListOverflowed {
       return abandon(RPCError(.resourceExhausted, "the server's metadata is too large"))
     }
-    if let httpStatus, (100..<200).contains(httpStatus) {
-      self.httpStatus = nil
-      blockMetadata = Metadata()
-      return
+    switch head.endBlock(endStream: endStream) {
+    case .initial(let metadata):
+      request = nil
+      let waiters = outcome.withLock { state in
+        state.initialMetadata = metadata
+        return state.takeWaiters()
+      }
+      for waiter in waiters { waiter.resume() }
+    case .fault(let error): abandon(error)
+    case nil: break
     }
-    blocksEnded += 1
-    let metadata = blockMetadata
-    blockMetadata = Metadata()
-    if endStream {
-      trailingMetadata = metadata
-      return
-    }
-    guard blocksEnded == 1 else { return }
-    if let fault = headFault { return abandon(fault) }
-    request = nil
-    let waiters = outcome.withLock { state in
-      state.initialMetadata = metadata
-      return state.takeWaiters()
-    }
-    for waiter in waiters { waiter.resume() }
-  }
-
-  /// A response that is no gRPC's.
-  private var headFault: RPCError? {
-    guard status.code == nil else { return nil }
-    if let httpStatus, httpStatus != 200 {
-      return RPCError(
-        .mapping(httpStatus: httpStatus), "the server answered with HTTP status \(httpStatus)",
-        origin: .transport)
-    }
-    if !hasGRPCContentType {
-      return RPCError(
-        .unknown, "the server's answer has another content-type than application/grpc",
-        origin: .transport)
-    }
-    return nil
   }
 
   func stream(_ stream: HTTP2Stream, data: UnsafeRawBufferPointer) {
@@ -268,23 +245,16 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
         single = message
       }
     } catch {
-      return abandon(error.status(limit: deframer.limit, encoding: encoding))
+      return abandon(error.status(limit: deframer.limit, encoding: head.encoding))
     }
     if expectsOne { stream.consume(data.count) } else { received(data.count) }
   }
 
   func streamDidEnd(_ stream: HTTP2Stream) {
     guard phase == .open else { return }
-    let error: RPCError?
-    if status.code != nil {
-      error =
-        status.error(metadata: trailingMetadata)
-        ?? (deframer.isInside
-          ? RPCError(.internalError, "the response ends inside a message") : nil)
-    } else {
-      error =
-        headFault
-        ?? RPCError(.unknown, "the response ends without a status", origin: .transport)
+    var error = head.outcome
+    if error == nil, deframer.isInside {
+      error = RPCError(.internalError, "the response ends inside a message")
     }
     finish(error)
     if !finishedSending { stream.reset(HTTP2Code.cancel) }
@@ -296,7 +266,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     self.stream = nil
     defer { core.streamClosed() }
     guard phase == .open else { return }
-    if code == HTTP2Code.refusedStream, blocksEnded == 0, request != nil, transparentRetries > 0 {
+    if code == HTTP2Code.refusedStream, !head.hasBegun, request != nil, transparentRetries > 0 {
       transparentRetries -= 1
       phase = .waiting
       core.submit(self)
@@ -322,8 +292,19 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     timer?.cancel()
     timer = nil
     request = nil
-    let waiters = outcome.withLock { state in
-      state.end = error.map { .failure($0) } ?? .success(trailingMetadata)
+    guard transforms != nil else { return conclude(error) }
+    // Interceptors come between the call's end and its caller, unless the caller gave up.
+    openGate(error.map { .failure($0) } ?? .success(()))
+    if let error, error.origin == .local {
+      gate.withLock { $0.task }?.cancel()
+      conclude(error)
+    }
+  }
+
+  private func conclude(_ error: RPCError?) {
+    let waiters = outcome.withLock { state -> [UnsafeContinuation<Void, Never>] in
+      guard state.end == nil else { return [] }
+      state.end = error.map { .failure($0) } ?? .success(head.trailing)
       state.single = single
       return state.takeWaiters()
     }
@@ -335,5 +316,66 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
 
   private static var deadlinePassed: RPCError {
     RPCError(.deadlineExceeded, "the deadline passed before the server answered")
+  }
+}
+
+// MARK: - Interceptors
+
+extension ClientCall {
+  /// Holds back the call's end until the interceptors have seen it.
+  fileprivate struct Gate {
+    var end: Result<Void, RPCError>?
+    var waiter: UnsafeContinuation<Result<Void, RPCError>, Never>?
+    var task: Task<Void, Never>?
+  }
+
+  func proceed(from level: Int) async throws {
+    guard level < core.interceptors.count else {
+      if let frame = request, let transforms { request = try transforms.outgoing(frame) }
+      beginSoon()
+      return try await waitAtGate().get()
+    }
+    try await core.interceptors[level].intercept(ClientInterception(call: self, level: level + 1))
+  }
+
+  private func waitAtGate() async -> Result<Void, RPCError> {
+    await withUnsafeContinuation { continuation in
+      let end = gate.withLock { gate -> Result<Void, RPCError>? in
+        if gate.end == nil { gate.waiter = continuation }
+        return gate.end
+      }
+      if let end { continuation.resume(returning: end) }
+    }
+  }
+
+  private func openGate(_ end: Result<Void, RPCError>) {
+    let waiter = gate.withLock { gate in
+      gate.end = end
+      defer { gate.waiter = nil }
+      return gate.waiter
+    }
+    waiter?.resume(returning: end)
+  }
+
+  /// The chain has ended, with or without a call: an interceptor may answer by itself.
+  private func concludeSoon(_ error: RPCError?) {
+    loop.execute {
+      if self.phase != .done {
+        self.abandon(
+          error ?? RPCError(.internalError, "an interceptor ended without proceeding"))
+      }
+      self.conclude(error)
+    }
+  }
+
+  /// The next response message, as the interceptors let it pass.
+  func nextResponse() async throws(RPCError) -> [UInt8]? {
+    guard let bytes = try await nextMessage() else { return nil }
+    return try transforms?.incoming(bytes) ?? bytes
+  }
+
+  /// Sends a sealed frame, as the interceptors let it pass.
+  func request(_ frame: [UInt8]) async throws(RPCError) {
+    try await send(frame: try transforms?.outgoing(frame) ?? frame)
   }
 }

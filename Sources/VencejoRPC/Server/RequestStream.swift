@@ -14,14 +14,14 @@ public struct RequestStream<Request: Message>: AsyncSequence, Sendable {
     let call: ServerCall
 
     public mutating func next() async throws(RPCError) -> Request? {
-      guard let bytes = try await call.nextMessage() else { return nil }
+      guard let bytes = try await call.nextRequest() else { return nil }
       return try ServerMethod.decode(bytes)
     }
 
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(RPCError) -> Request? {
-      guard let bytes = try await call.nextMessage() else { return nil }
+      guard let bytes = try await call.nextRequest() else { return nil }
       return try ServerMethod.decode(bytes)
     }
   }

@@ -14,7 +14,7 @@ public struct ResponseWriter<Response: Message>: Sendable {
 
   /// Sends a message that is encoded already.
   public func send(_ message: EncodedMessage) async throws(RPCError) {
-    try await call.send(frame: message.frame)
+    try await call.respond(message.frame)
   }
 
   /// The loop `tryWrite` must be called on.
@@ -23,6 +23,6 @@ public struct ResponseWriter<Response: Message>: Sendable {
   /// Sends without waiting. False, and nothing is sent, when the client is behind or the
   /// call is over. On the connection's loop only.
   public func tryWrite(_ message: EncodedMessage) -> Bool {
-    call.trySend(frame: message.frame)
+    call.tryRespond(message.frame)
   }
 }

@@ -17,6 +17,8 @@ public final class Server: Sendable {
     /// How long a shutdown waits for calls to end.
     public var drainGrace: Duration = .seconds(10)
     public var connection = ConnectionConfiguration()
+    /// See every call, the first one outermost. None costs nothing.
+    public var interceptors: [any ServerInterceptor] = []
 
     public init() {}
   }
@@ -130,6 +132,7 @@ final class ServerHost: @unchecked Sendable {
   let methods: MethodTable
   let receiveLimit: Int
   let handlerLimit: Int
+  let interceptors: [any ServerInterceptor]
   private var connections: [ObjectIdentifier: ServerConnection] = [:]
   private let count = Atomic<Int>(0)
   private var draining = false
@@ -139,6 +142,7 @@ final class ServerHost: @unchecked Sendable {
     self.methods = methods
     receiveLimit = configuration.maxReceiveMessageBytes
     handlerLimit = configuration.maxHandlersPerConnection
+    interceptors = configuration.interceptors
   }
 
   /// Any thread.

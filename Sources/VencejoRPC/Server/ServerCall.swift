@@ -1,4 +1,3 @@
-import Glibc
 import Synchronization
 import VencejoHTTP2
 
@@ -24,17 +23,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   private let connection: ServerConnection
   let peer: SocketAddress
 
-  // The request's head.
-  private var entry: MethodTable.Entry?
-  private var isPost = false
-  private var hasGRPCContentType = false
-  private(set) var metadata = Metadata()
-  private(set) var userAgent: String?
+  private var head = RequestHead()
   private(set) var deadline: ContinuousClock.Instant?
-  private var unknownPath: String?
-  private var encoding: String?
-  /// The first thing found wrong with the head.
-  private var headFault: RPCError?
 
   private var phase = Phase.receiving
   private var headComplete = false
@@ -43,6 +33,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   private var timer: LoopTimer?
   private var task: Task<Void, Never>?
   private let extra = Mutex<Extra?>(nil)
+  /// Set before interceptors and handler run, nil where there are no interceptors.
+  private var transforms: MessageTransforms?
 
   init(connection: ServerConnection) {
     self.connection = connection
@@ -50,7 +42,10 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     super.init(loop: connection.http2.loop, receiveLimit: connection.host.receiveLimit)
   }
 
-  var path: String { entry?.method.path ?? unknownPath ?? "" }
+  private var entry: MethodTable.Entry? { head.entry }
+  var path: String { head.path }
+  var metadata: Metadata { head.metadata }
+  var userAgent: String? { head.userAgent }
 
   // MARK: The request's head
 
@@ -58,41 +53,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     _ stream: HTTP2Stream, header name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
   ) {
     // Trailers of a request mean nothing to gRPC.
-    guard !headComplete, let first = name.first else { return }
-    if first == UInt8(ascii: ":") {
-      if name.equals(":path") {
-        entry = connection.host.methods.find(value)
-        if entry == nil { unknownPath = String(decoding: value.prefix(256), as: UTF8.self) }
-      } else if name.equals(":method") {
-        isPost = value.equals("POST")
-      }
-      return
-    }
-    switch name.count {
-    case 2 where name.equals("te"): return
-    case 10 where name.equals("user-agent"):
-      userAgent = connection.userAgent(value)
-      return
-    case 12 where name.equals("content-type"):
-      hasGRPCContentType = Self.isGRPC(contentType: value)
-      return
-    case 12 where name.equals("grpc-timeout"):
-      guard let nanoseconds = Timeout.parse(value) else {
-        headFault = headFault ?? RPCError(.internalError, "the grpc-timeout field is malformed")
-        return
-      }
-      startDeadline(nanoseconds)
-      return
-    case 13 where name.equals("grpc-encoding"):
-      encoding = String(decoding: value.prefix(64), as: UTF8.self)
-      return
-    default: break
-    }
-    if name.starts(with: "grpc-".utf8) { return }
-    if !metadata.receive(name: name, value: value) {
-      headFault =
-        headFault ?? RPCError(.internalError, "a binary metadata field is not base64")
-    }
+    if !headComplete { head.take(name, value, connection) }
   }
 
   func stream(_ stream: HTTP2Stream, headersEndWith endStream: Bool) {
@@ -101,24 +62,12 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     if stream.headerListOverflowed {
       return finish(RPCError(.resourceExhausted, "the metadata is larger than the server takes"))
     }
-    guard isPost else { return refuse(Self.methodNotAllowed) }
-    guard hasGRPCContentType else { return refuse(Self.unsupportedMediaType) }
-    if let headFault { return finish(headFault) }
+    guard head.isPost else { return refuse(Self.methodNotAllowed) }
+    guard head.hasGRPCContentType else { return refuse(Self.unsupportedMediaType) }
+    if let fault = head.fault { return finish(fault) }
+    if let timeout = head.timeout { startDeadline(timeout) }
     guard let entry else { return finish(.unimplemented(path)) }
     if !entry.takesOneRequest, phase == .receiving { run(entry) }
-  }
-
-  /// RFC 9110 section 8.3: the type is compared without regard to case; what follows it is
-  /// a parameter or a subtype as `application/grpc+proto`.
-  private static func isGRPC(contentType: UnsafeRawBufferPointer) -> Bool {
-    if contentType.equals("application/grpc") { return true }
-    let wanted = "application/grpc".utf8
-    guard contentType.count >= wanted.count,
-      zip(contentType, wanted).allSatisfy({ $0 | 0x20 == $1 | 0x20 })
-    else { return false }
-    guard contentType.count > wanted.count else { return true }
-    let next = contentType[wanted.count]
-    return next == UInt8(ascii: "+") || next == UInt8(ascii: ";") || next == UInt8(ascii: " ")
   }
 
   private func startDeadline(_ nanoseconds: Int64) {
@@ -149,7 +98,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
         request = message
       }
     } catch {
-      return finish(error.status(limit: deframer.limit, encoding: encoding))
+      return finish(error.status(limit: deframer.limit, encoding: head.encoding))
     }
     if entry.takesOneRequest {
       stream.consume(data.count)
@@ -191,11 +140,12 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     if !entry.isUnary { openBuffers() }
     let bytes = request ?? []
     request = nil
+    let isPlain = deadline == nil && connection.host.interceptors.isEmpty
     if entry.execution == .loop {
       let task = Task.immediate(executorPreference: loop) {
         // Not behind another asynchronous function: each costs two looks for an executor.
-        guard case .unary(let body) = entry.method.body else {
-          return self.handlerEnded(await self.outcome(of: entry.method, bytes))
+        guard isPlain, case .unary(let body) = entry.method.body else {
+          return self.handlerEnded(await self.invoke(entry.method, bytes))
         }
         do {
           self.handlerEnded(.success(try await body(bytes, ServerContext(call: self))))
@@ -206,28 +156,75 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
       if phase == .running { self.task = task }
     } else {
       task = Task {
-        let outcome = await self.outcome(of: entry.method, bytes)
+        let outcome = await self.invoke(entry.method, bytes)
         loop.execute { self.handlerEnded(outcome) }
       }
     }
   }
 
-  /// A sealed frame to send, nothing, or the error to answer with.
-  private func outcome(of method: ServerMethod, _ bytes: [UInt8]) async -> Result<
-    [UInt8]?, RPCError
-  > {
-    let context = ServerContext(call: self)
+  /// Runs interceptors and handler. A sealed frame to send, nothing, or the error to answer
+  /// with.
+  private func invoke(
+    _ method: ServerMethod, _ bytes: [UInt8]
+  ) async -> Result<[UInt8]?, RPCError> {
     do {
-      switch method.body {
-      case .unary(let body): return .success(try await body(bytes, context))
-      case .clientStreaming(let body): return .success(try await body(context))
-      case .serverStreaming(let body): try await body(bytes, context)
-      case .bidirectional(let body): try await body(context)
-      }
-      return .success(nil)
+      guard let deadline else { return .success(try await intercepted(method, bytes)) }
+      return .success(
+        try await CallScope.$deadline.withValue(deadline) {
+          try await self.intercepted(method, bytes)
+        })
     } catch {
       return .failure(RPCError(handlerError: error))
     }
+  }
+
+  private func intercepted(_ method: ServerMethod, _ bytes: [UInt8]) async throws -> [UInt8]? {
+    let interceptors = connection.host.interceptors
+    if interceptors.isEmpty { return try await handle(method, bytes) }
+    let transforms = MessageTransforms()
+    self.transforms = transforms
+    let answer = Answer()
+    let chain = ServerChain(self, interceptors, transforms) {
+      let request = method.takesOneRequest ? try transforms.incoming(bytes) : bytes
+      answer.frame = try await self.handle(method, request)
+    }
+    try await chain.proceed(from: 0)
+    return try answer.frame.map { frame throws(RPCError) in try transforms.outgoing(frame) }
+  }
+
+  /// The handler's frame on its way out of the chain.
+  ///
+  /// `@unchecked Sendable`: written in the chain and read after it, by one task.
+  private final class Answer: @unchecked Sendable {
+    var frame: [UInt8]?
+  }
+
+  private func handle(_ method: ServerMethod, _ bytes: [UInt8]) async throws -> [UInt8]? {
+    let context = ServerContext(call: self)
+    switch method.body {
+    case .unary(let body): return try await body(bytes, context)
+    case .clientStreaming(let body): return try await body(context)
+    case .serverStreaming(let body): try await body(bytes, context)
+    case .bidirectional(let body): try await body(context)
+    }
+    return nil
+  }
+
+  /// The next message of a request stream, as the interceptors let it pass.
+  func nextRequest() async throws(RPCError) -> [UInt8]? {
+    guard let bytes = try await nextMessage() else { return nil }
+    return try transforms?.incoming(bytes) ?? bytes
+  }
+
+  /// Sends a sealed frame, as the interceptors let it pass.
+  func respond(_ frame: [UInt8]) async throws(RPCError) {
+    try await send(frame: try transforms?.outgoing(frame) ?? frame)
+  }
+
+  func tryRespond(_ frame: [UInt8]) -> Bool {
+    guard let transforms else { return trySend(frame: frame) }
+    guard let frame = try? transforms.outgoing(frame) else { return false }
+    return trySend(frame: frame)
   }
 
   private func handlerEnded(_ outcome: Result<[UInt8]?, RPCError>) {
@@ -255,8 +252,12 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   override func streamForMessages() -> HTTP2Stream? {
     guard let stream else { return nil }
     if !headersSent {
-      headersSent = true
       let initial = extra.withLock { $0?.initial } ?? Metadata()
+      if let problem = initial.problem {
+        finish(RPCError(.internalError, problem))
+        return nil
+      }
+      headersSent = true
       stream.send(
         headers: initial.isEmpty
           ? ServerHeaders.response
@@ -264,6 +265,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     }
     return stream
   }
+
+  func replaceMetadata(_ metadata: Metadata) { head.metadata = metadata }
 
   func setInitialMetadata(_ metadata: Metadata) {
     extra.withLock { extra in
@@ -356,19 +359,4 @@ enum ServerHeaders {
     (":status", "200"), ("content-type", "application/grpc"),
   ])
   static let statusOK = HeaderList([("grpc-status", "0")])
-}
-
-extension UnsafeRawBufferPointer {
-  /// Byte for byte.
-  func equals(_ text: StaticString) -> Bool {
-    guard count == text.utf8CodeUnitCount else { return false }
-    guard let baseAddress else { return true }
-    return memcmp(baseAddress, text.utf8Start, count) == 0
-  }
-
-  /// Byte for byte.
-  func equals(_ bytes: [UInt8]) -> Bool {
-    guard count == bytes.count, let baseAddress else { return bytes.isEmpty && isEmpty }
-    return memcmp(baseAddress, bytes, count) == 0
-  }
 }
