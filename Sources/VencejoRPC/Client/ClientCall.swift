@@ -312,6 +312,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     // What the server sent before its status is still read.
     endMessages(error, dropping: error.map { $0.origin != .remote } ?? false)
     closeSending(error ?? RPCError(.cancelled, "the call is over"))
+    if transforms != nil { letSendersPass() }
   }
 
   private static var deadlinePassed: RPCError {
@@ -327,11 +328,15 @@ extension ClientCall {
     var end: Result<Void, RPCError>?
     var waiter: UnsafeContinuation<Result<Void, RPCError>, Never>?
     var task: Task<Void, Never>?
+    /// The interceptors have set their transforms: messages may pass, or the call is over.
+    var isPassable = false
+    var senders: [UnsafeContinuation<Void, Never>] = []
   }
 
   func proceed(from level: Int) async throws {
     guard level < core.interceptors.count else {
       if let frame = request, let transforms { request = try transforms.outgoing(frame) }
+      letSendersPass()
       beginSoon()
       return try await waitAtGate().get()
     }
@@ -376,6 +381,23 @@ extension ClientCall {
 
   /// Sends a sealed frame, as the interceptors let it pass.
   func request(_ frame: [UInt8]) async throws(RPCError) {
-    try await send(frame: try transforms?.outgoing(frame) ?? frame)
+    guard let transforms else { return try await send(frame: frame) }
+    await withUnsafeContinuation { continuation in
+      let passable = gate.withLock { gate in
+        if !gate.isPassable { gate.senders.append(continuation) }
+        return gate.isPassable
+      }
+      if passable { continuation.resume() }
+    }
+    try await send(frame: try transforms.outgoing(frame))
+  }
+
+  fileprivate func letSendersPass() {
+    let senders = gate.withLock { gate in
+      gate.isPassable = true
+      defer { gate.senders = [] }
+      return gate.senders
+    }
+    for sender in senders { sender.resume() }
   }
 }
