@@ -8,8 +8,8 @@ actor Authenticator {
   private let auth: Auth.AuthClient
   private let storage: any SessionStorage
   private(set) var session: Session?
-  /// Server's clock minus ours, in seconds.
-  private var skew: Int64 = 0
+  /// Server's clock minus ours, in seconds; nil until the server told its time.
+  private var skew: Int64?
   /// One refresh at a time: a refresh token is good for one use.
   private var refreshing: Task<Result<Session, RPCError>, Never>?
 
@@ -28,6 +28,8 @@ actor Authenticator {
     if let session { storage.save(session) }
   }
 
+  private var now: Int64 { WallClock.seconds + (skew ?? 0) }
+
   func note(serverTime: Int64) { skew = serverTime - WallClock.seconds }
 
   /// A token that is good for now.
@@ -35,9 +37,14 @@ actor Authenticator {
     guard let session else {
       throw RPCError(.unauthenticated, "nobody is signed in")
     }
-    let now = WallClock.seconds + skew
     if session.accessExpiry == 0 || session.accessExpiry - now > Self.margin {
       return session.accessToken
+    }
+    if skew == nil {
+      // It may be our clock that is wrong, and then every new token would look old, too.
+      let info = try? await auth.getServerInfo(.init(), .init(timeout: .seconds(10)))
+      if skew == nil, let time = info?.serverTime { note(serverTime: time.seconds) }
+      if skew != nil { return try await token() }
     }
     do {
       return try await refreshed(instead: session.accessToken)
@@ -68,12 +75,11 @@ actor Authenticator {
       task = Task { await self.refresh(session) }
       refreshing = task
     }
-    let result = await task.value
-    refreshing = nil
-    return try result.get().accessToken
+    return try await task.value.get().accessToken
   }
 
   private func refresh(_ old: Session) async -> Result<Session, RPCError> {
+    defer { refreshing = nil }
     do throws(RPCError) {
       let response = try await auth.refreshSession(
         .init(refreshToken: old.refreshToken), .init(timeout: .seconds(10)))

@@ -13,19 +13,24 @@ protocol ResumableFrame: Message {
 
 extension Chat.SubscribeResponse: ResumableFrame {
   var closingDelay: Double? {
-    if case .closing(let closing) = event { seconds(closing.retryDelay) } else { nil }
+    guard case .closing(let closing) = event else { return nil }
+    return delay(closing.retryDelay, isReplaced: closing.reason == .replacedByNewerStream)
   }
 }
 
 extension Record.SubscribeResponse: ResumableFrame {
   var closingDelay: Double? {
-    if case .closing(let closing) = event { seconds(closing.retryDelay) } else { nil }
+    guard case .closing(let closing) = event else { return nil }
+    return delay(closing.retryDelay, isReplaced: closing.reason == .replacedByNewerStream)
   }
 }
 
-private func seconds(_ duration: Google.Duration?) -> Double {
-  guard let duration else { return 0 }
-  return min(max(Double(duration.seconds) + Double(duration.nanos) / 1e9, 0), 60)
+/// What the server asks for and a little jitter. Streams of one session that push each other out
+/// must not do so without a pause.
+private func delay(_ asked: Google.Duration?, isReplaced: Bool) -> Double {
+  let seconds = asked.map { Double($0.seconds) + Double($0.nanos) / 1e9 } ?? 0
+  return max(min(max(seconds, 0), 60), isReplaced ? 10 : 0)
+    + .random(in: 0...ReconnectDelay.shortest)
 }
 
 /// How the connection of a stream stands.
@@ -121,10 +126,12 @@ final class ResumableStream<Frame: ResumableFrame>: Sendable {
     var iterator = try await connected().makeAsyncIterator()
     while true {
       guard let frame = try await iterator.next() else {
+        close()
         try await pause(seconds: state.withLock { $0.delay.next() }, "the stream ended")
         return nil
       }
       if let delay = frame.closingDelay {
+        close()
         try await pause(seconds: delay, "the server restarts or moves its clients")
         return nil
       }

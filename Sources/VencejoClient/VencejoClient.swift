@@ -50,7 +50,11 @@ public final class VencejoClient: Sendable {
     storage: any SessionStorage = NoSessionStorage()
   ) throws(RPCError) {
     self.configuration = configuration
-    channel = try Channel(target)
+    // Streams and outbox have delays of their own; a connection that was refused is tried again
+    // whenever they ask.
+    var connecting = Channel.Configuration()
+    connecting.backoff = Backoff(initial: .milliseconds(50), maximum: .milliseconds(500))
+    channel = try Channel(target, configuration: connecting)
     authenticator = Authenticator(
       Auth.AuthClient(channel), storage: storage, session: session)
     sync = ChatSync(

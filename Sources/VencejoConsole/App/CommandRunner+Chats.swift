@@ -200,7 +200,14 @@ extension CommandRunner {
       return
     }
     var lines: [StyledText] = []
-    for message in messages { lines += await self.lines(message, chat: nil) }
+    let width = await display.width
+    let unread = chat.unread ?? .init()
+    for message in messages {
+      if let width, unread.unreadCount > 0, message.sequence == unread.firstUnreadSequence {
+        lines.append(ConversationView.newMark(Int(unread.unreadCount), width: width))
+      }
+      lines += await self.lines(message, chat: nil)
+    }
     if lines.isEmpty { lines = [StyledText("no messages yet", .faint)] }
     await display.show(lines)
   }
@@ -224,7 +231,8 @@ extension CommandRunner {
     return ConversationView.Message(
       sender: name(of: message.sender), isMine: isMine, text: text(message),
       time: message.sendTime?.seconds ?? TimeText.local.now,
-      state: state ?? (isMine ? .sent : .received), isSystem: message.sender.isEmpty)
+      state: state ?? (message.deliveryState == .read ? .read : isMine ? .sent : .received),
+      isSystem: message.sender.isEmpty)
   }
 
   /// What a message says, in words.

@@ -51,7 +51,7 @@ actor TerminalScreen: Display {
 
   func complain(_ lines: [StyledText]) { show(lines) }
 
-  func json(_ line: String) { show([StyledText(line)]) }
+  func json(_ line: String) { show([StyledText(VisibleText.clean(line))]) }
 
   func askSecret(_ prompt: String) async -> String? {
     let before = surface.prompt

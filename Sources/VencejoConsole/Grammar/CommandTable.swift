@@ -41,9 +41,11 @@ enum CommandTable {
     let characters = Array(line)
     let start = characters.firstIndex { !$0.isWhitespace } ?? 0
     if chatIsOpen {
-      guard characters[start] == "/" else { return .send(line) }
+      // Spaces around a message are not part of it.
+      let end = characters.lastIndex { !$0.isWhitespace }.map { $0 + 1 } ?? characters.count
+      guard characters[start] == "/" else { return .send(String(characters[start..<end])) }
       if start + 1 < characters.count, characters[start + 1] == "/" {
-        return .send(String(characters[(start + 1)...]))
+        return .send(String(characters[start + 1..<end]))
       }
     } else if characters[start] == "#" {
       return nil

@@ -2,7 +2,7 @@
 /// thirds of the width.
 struct ConversationView: Sendable {
   struct Message: Sendable, Hashable {
-    enum State: Sendable, Hashable { case received, queued, sent, failed }
+    enum State: Sendable, Hashable { case received, queued, sent, read, failed }
     var sender: String
     var isMine: Bool
     var text: String
@@ -36,6 +36,11 @@ struct ConversationView: Sendable {
     }
     previous = message
     return lines
+  }
+
+  /// The line above the first unread message.
+  static func newMark(_ count: Int, width: Int) -> StyledText {
+    centred("\(count) new", max(width, 12))
   }
 
   /// One line for a pipe or a log; further lines of a text are indented.
@@ -80,6 +85,7 @@ struct ConversationView: Sendable {
       case .queued: " …"
       case .failed: " ✗"
       case .received, .sent: " ✓"
+      case .read: " ✓✓"
       }
     let foot = " " + time.clock(message.time) + mark
     let footWidth = CellWidth.of(foot)
