@@ -193,6 +193,7 @@ struct InterceptorTests {
 
   @Test func anInterceptorThatHangsIsCancelledWithItsCall() async throws {
     let hang = Client1 { call in
+      // Nobody waits for it to end: it hangs for as long as any test could last.
       try await Task.sleep(for: .seconds(3_600))
       try await call.proceed()
     }
