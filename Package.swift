@@ -37,6 +37,7 @@ let package = Package(
     .systemLibrary(
       name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "CLinux"),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CTerminal"),
@@ -46,12 +47,13 @@ let package = Package(
     room("VencejoHTTP2", ["CLinux", "CNGHTTP2"]),
     room("VencejoSQLite", ["CSQLite"]),
     room("VencejoCrypto", ["COpenSSL"]),
+    room("VencejoCompression", ["CZlib"]),
     room("VencejoJSON", ["VencejoProtobuf"]),
     room("VencejoStore", ["VencejoSQLite", "VencejoCrypto"]),
 
     // Floor 2.
     room("VencejoGenerator", ["VencejoProtobuf"]),
-    room("VencejoRPC", ["VencejoHTTP2", "VencejoProtobuf"]),
+    room("VencejoRPC", ["VencejoHTTP2", "VencejoProtobuf", "VencejoCompression"]),
     room("VencejoAPI", ["VencejoRPC", "VencejoProtobuf"]),
 
     // Floor 3.
@@ -87,11 +89,15 @@ let package = Package(
       path: "Tests/Interop/Swift/InteropEcho", swiftSettings: settings),
     .executableTarget(
       name: "vencejo-echo",
-      dependencies: ["InteropEcho", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf"],
+      dependencies: [
+        "InteropEcho", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoCompression",
+      ],
       path: "Tests/Interop/Swift/vencejo-echo", swiftSettings: settings),
     .executableTarget(
       name: "readme-example",
-      dependencies: ["InteropEcho", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf"],
+      dependencies: [
+        "InteropEcho", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoCompression",
+      ],
       path: "Tests/Interop/Swift/readme-example", swiftSettings: settings),
 
     // Tests mirror the rooms.
@@ -102,9 +108,12 @@ let package = Package(
     tests("VencejoJSONTests", ["VencejoJSON", "VencejoProtobuf", "ProtobufOracle"]),
     tests("VencejoGeneratorTests", ["VencejoGenerator", "VencejoProtobuf"]),
     tests("VencejoHTTP2Tests", ["VencejoHTTP2", "CLinux", "CNGHTTP2"]),
-    tests("VencejoRPCTests", ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "InteropEcho"]),
+    tests(
+      "VencejoRPCTests",
+      ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoCompression", "InteropEcho"]),
     tests("VencejoSQLiteTests", ["VencejoSQLite"]),
     tests("VencejoCryptoTests", ["VencejoCrypto"]),
+    tests("VencejoCompressionTests", ["VencejoCompression"]),
     tests("VencejoStoreTests", ["VencejoStore", "VencejoSQLite", "VencejoCrypto"]),
     tests(
       "VencejoServerTests",

@@ -96,6 +96,18 @@ class EchoChecks:
         # … and the connection goes on.
         self.assertEqual(self.echo.Unary(Request(payload=b"on"), timeout=LIMIT).payload, b"on")
 
+    # Compression.
+
+    def test_compressed_requests(self):
+        payload = b"a" * 100_000
+        for compression in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+            answer = self.echo.Unary(
+                Request(payload=payload), timeout=LIMIT, compression=compression)
+            self.assertEqual(answer.payload, payload)
+            requests = iter([Request(payload=payload)] * 3)
+            total = self.echo.ClientStream(requests, timeout=LIMIT, compression=compression)
+            self.assertEqual(total.request_bytes, 300_000)
+
     # Status and metadata.
 
     def test_every_status_code(self):

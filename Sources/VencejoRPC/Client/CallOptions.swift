@@ -1,3 +1,5 @@
+public import VencejoCompression
+
 /// What a client says of one call.
 public struct CallOptions: Sendable {
   /// How long the call may take from now on; nil waits for ever. The server learns of it.
@@ -6,16 +8,19 @@ public struct CallOptions: Sendable {
   /// Wait for a connection instead of failing with UNAVAILABLE while there is none (gRPC
   /// "Wait for Ready Semantics").
   public var waitForReady: Bool
+  /// Compresses the request's messages. A server that cannot read it answers UNIMPLEMENTED.
+  public var compression: Compression?
   /// Of one message, in bytes.
   public var maxReceiveMessageBytes: Int
 
   public init(
     timeout: Duration? = nil, metadata: Metadata = [:], waitForReady: Bool = false,
-    maxReceiveMessageBytes: Int = 4 * 1024 * 1024
+    compression: Compression? = nil, maxReceiveMessageBytes: Int = 4 * 1024 * 1024
   ) {
     self.timeout = timeout
     self.metadata = metadata
     self.waitForReady = waitForReady
+    self.compression = compression
     self.maxReceiveMessageBytes = maxReceiveMessageBytes
   }
 }

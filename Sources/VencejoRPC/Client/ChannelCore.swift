@@ -1,3 +1,4 @@
+import VencejoCompression
 import VencejoHTTP2
 
 /// The connection of a channel and the calls that wait for it.
@@ -182,7 +183,7 @@ final class ChannelCore: @unchecked Sendable {
       (":method", "POST"), (":scheme", "http"), (":path", path),
       (":authority", target.authority), ("te", "trailers"),
       ("content-type", "application/grpc"), ("user-agent", configuration.userAgent),
-      ("grpc-accept-encoding", "identity"),
+      ("grpc-accept-encoding", Compression.accepted),
     ])
     // Paths come from code; a proxy may still make many of them.
     if headers.count < 1_024 { headers[path] = list }

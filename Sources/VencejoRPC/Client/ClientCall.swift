@@ -1,4 +1,5 @@
 import Synchronization
+import VencejoCompression
 import VencejoHTTP2
 
 /// One call on the client: from a path and metadata to messages, trailers and a status.
@@ -175,6 +176,9 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
       let left = max((deadline - .now).nanoseconds, 1)
       fields.append(("grpc-timeout", Timeout.format(nanoseconds: left)))
     }
+    if let compression = options.compression {
+      fields.append(("grpc-encoding", compression.rawValue))
+    }
     let base = core.requestHeaders(path)
     let headers = fields.isEmpty ? base : HeaderList(base: base, adding: fields)
     do {
@@ -182,7 +186,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
       self.stream = stream
       phase = .open
       if let request {
-        stream.send(data: request)
+        stream.send(data: compressed(request))
         stream.finish()
       } else {
         flush()
@@ -194,6 +198,10 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   }
 
   override func streamForMessages() -> HTTP2Stream? { phase == .open ? stream : nil }
+
+  private func compressed(_ frame: [UInt8]) -> [UInt8] {
+    options.compression.map { frame.compressedFrame($0) } ?? frame
+  }
 
   func noteFinishedSending() {
     if loop.isCurrent {
@@ -220,6 +228,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     switch head.endBlock(endStream: endStream) {
     case .initial(let metadata):
       request = nil
+      if let encoding = head.encoding { deframer.compression = Compression(rawValue: encoding) }
       let waiters = outcome.withLock { state in
         state.initialMetadata = metadata
         return state.takeWaiters()
@@ -381,7 +390,7 @@ extension ClientCall {
 
   /// Sends a sealed frame, as the interceptors let it pass.
   func request(_ frame: [UInt8]) async throws(RPCError) {
-    guard let transforms else { return try await send(frame: frame) }
+    guard let transforms else { return try await send(frame: compressed(frame)) }
     await withUnsafeContinuation { continuation in
       let passable = gate.withLock { gate in
         if !gate.isPassable { gate.senders.append(continuation) }
@@ -389,7 +398,7 @@ extension ClientCall {
       }
       if passable { continuation.resume() }
     }
-    try await send(frame: try transforms.outgoing(frame))
+    try await send(frame: compressed(try transforms.outgoing(frame)))
   }
 
   fileprivate func letSendersPass() {

@@ -1,3 +1,5 @@
+import VencejoCompression
+
 /// What the fields of a request say (gRPC over HTTP2, "Requests").
 struct RequestHead {
   /// Nil for a path that nobody serves.
@@ -11,6 +13,8 @@ struct RequestHead {
   private(set) var timeout: Int64?
   /// The messages' encoding.
   private(set) var encoding: String?
+  /// What the client can decompress.
+  private(set) var accepted: [Compression] = []
   /// The first thing found wrong.
   private(set) var fault: RPCError?
 
@@ -39,6 +43,8 @@ struct RequestHead {
       if timeout == nil { refuse("the grpc-timeout field is malformed") }
     case 13 where name.equals("grpc-encoding"):
       encoding = String(decoding: value.prefix(64), as: UTF8.self)
+    case 20 where name.equals("grpc-accept-encoding"):
+      accepted = connection.accepted(value)
     case _ where name.starts(with: "grpc-".utf8): return
     default:
       if !metadata.receive(name: name, value: value) {

@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+public import VencejoCompression
 public import VencejoHTTP2
 
 /// A gRPC server: services behind listeners.
@@ -17,6 +18,8 @@ public final class Server: Sendable {
     /// How long a shutdown waits for calls to end.
     public var drainGrace: Duration = .seconds(10)
     public var connection = ConnectionConfiguration()
+    /// Compresses all responses to clients that can read it; a handler may say otherwise.
+    public var compression: Compression?
     /// See every call, the first one outermost. None costs nothing.
     public var interceptors: [any ServerInterceptor] = []
 
@@ -133,6 +136,7 @@ final class ServerHost: @unchecked Sendable {
   let receiveLimit: Int
   let handlerLimit: Int
   let interceptors: [any ServerInterceptor]
+  let compression: Compression?
   private var connections: [ObjectIdentifier: ServerConnection] = [:]
   private let count = Atomic<Int>(0)
   private var draining = false
@@ -143,6 +147,7 @@ final class ServerHost: @unchecked Sendable {
     receiveLimit = configuration.maxReceiveMessageBytes
     handlerLimit = configuration.maxHandlersPerConnection
     interceptors = configuration.interceptors
+    compression = configuration.compression
   }
 
   /// Any thread.

@@ -1,4 +1,5 @@
 import Synchronization
+import VencejoCompression
 import VencejoHTTP2
 
 /// One call on the server: the stream's events in, a handler's task, a status out.
@@ -18,6 +19,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   private struct Extra {
     var initial = Metadata()
     var trailing = Metadata()
+    var compression: Compression?
   }
 
   private let connection: ServerConnection
@@ -66,6 +68,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     guard head.hasGRPCContentType else { return refuse(Self.unsupportedMediaType) }
     if let fault = head.fault { return finish(fault) }
     if let timeout = head.timeout { startDeadline(timeout) }
+    if let encoding = head.encoding { deframer.compression = Compression(rawValue: encoding) }
+    if let compression = connection.host.compression { setResponseCompression(compression) }
     guard let entry else { return finish(.unimplemented(path)) }
     if !entry.takesOneRequest, phase == .receiving { run(entry) }
   }
@@ -218,13 +222,13 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
 
   /// Sends a sealed frame, as the interceptors let it pass.
   func respond(_ frame: [UInt8]) async throws(RPCError) {
-    try await send(frame: try transforms?.outgoing(frame) ?? frame)
+    try await send(frame: compressed(try transforms?.outgoing(frame) ?? frame))
   }
 
   func tryRespond(_ frame: [UInt8]) -> Bool {
-    guard let transforms else { return trySend(frame: frame) }
+    guard let transforms else { return trySend(frame: compressed(frame)) }
     guard let frame = try? transforms.outgoing(frame) else { return false }
-    return trySend(frame: frame)
+    return trySend(frame: compressed(frame))
   }
 
   private func handlerEnded(_ outcome: Result<[UInt8]?, RPCError>) {
@@ -235,7 +239,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     case .success(let frame):
       if let frame {
         guard let stream = streamForMessages() else { return end() }
-        stream.send(data: frame)
+        stream.send(data: compressed(frame))
       } else {
         flush()
       }
@@ -252,16 +256,20 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   override func streamForMessages() -> HTTP2Stream? {
     guard let stream else { return nil }
     if !headersSent {
-      let initial = extra.withLock { $0?.initial } ?? Metadata()
+      let extra = extra.withLock { $0 }
+      let initial = extra?.initial ?? Metadata()
       if let problem = initial.problem {
         finish(RPCError(.internalError, problem))
         return nil
       }
       headersSent = true
+      var fields = initial.fields
+      if let compression = extra?.compression {
+        fields.insert(("grpc-encoding", compression.rawValue), at: 0)
+      }
       stream.send(
-        headers: initial.isEmpty
-          ? ServerHeaders.response
-          : HeaderList(base: ServerHeaders.response, adding: initial.fields))
+        headers: fields.isEmpty
+          ? ServerHeaders.response : HeaderList(base: ServerHeaders.response, adding: fields))
     }
     return stream
   }
@@ -282,6 +290,21 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
       value.trailing = metadata
       extra = value
     }
+  }
+
+  /// Compresses the messages from now on, if the client can read them and the headers have
+  /// not gone.
+  func setResponseCompression(_ compression: Compression?) {
+    extra.withLock { extra in
+      var value = extra ?? Extra()
+      value.compression = compression.flatMap { head.accepted.contains($0) ? $0 : nil }
+      extra = value
+    }
+  }
+
+  private func compressed(_ frame: [UInt8]) -> [UInt8] {
+    guard let compression = extra.withLock({ $0?.compression }) else { return frame }
+    return frame.compressedFrame(compression)
   }
 
   func sendInitialMetadataSoon() {
@@ -320,7 +343,11 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     if let error {
       let base = headersSent ? nil : ServerHeaders.response
       headersSent = true
-      stream.send(trailers: HeaderList(base: base, adding: error.statusFields))
+      var fields = error.statusFields
+      if error.code == .unimplemented, head.encoding != nil, deframer.compression == nil {
+        fields.append(("grpc-accept-encoding", Compression.accepted))
+      }
+      stream.send(trailers: HeaderList(base: base, adding: fields))
     } else {
       _ = streamForMessages()
       stream.send(

@@ -1,3 +1,4 @@
+import VencejoCompression
 import VencejoHTTP2
 
 /// A connection as the server sees it: makes calls of its streams and bounds how many
@@ -12,6 +13,8 @@ final class ServerConnection: ConnectionHandler, @unchecked Sendable {
   private var runningHandlers = 0
   /// A client calls itself the same in every call: one string serves all of them.
   private var lastUserAgent = ""
+  /// Nor does what it can decompress change from call to call.
+  private var lastAccepted: (text: [UInt8], value: [Compression]) = ([], [])
 
   init(_ http2: HTTP2Connection, host: ServerHost) {
     self.http2 = http2
@@ -31,6 +34,16 @@ final class ServerConnection: ConnectionHandler, @unchecked Sendable {
     }
     if same != true { lastUserAgent = String(decoding: bytes, as: UTF8.self) }
     return lastUserAgent
+  }
+
+  func accepted(_ bytes: UnsafeRawBufferPointer) -> [Compression] {
+    if !bytes.equals(lastAccepted.text) {
+      lastAccepted.text = Array(bytes)
+      lastAccepted.value = bytes.split(separator: UInt8(ascii: ",")).compactMap { name in
+        Compression(rawValue: String(decoding: name.filter { $0 != 0x20 }, as: UTF8.self))
+      }
+    }
+    return lastAccepted.value
   }
 
   func beginHandler() -> Bool {

@@ -1,3 +1,4 @@
+public import VencejoCompression
 public import VencejoHTTP2
 
 /// What a handler knows of its call, and what it can say beside its messages.
@@ -27,6 +28,12 @@ public struct ServerContext: Sendable {
   public func sendInitialMetadata(_ metadata: Metadata) {
     call.setInitialMetadata(metadata)
     call.sendInitialMetadataSoon()
+  }
+
+  /// Compresses the response's messages, where the client can read it. To be said before
+  /// the first message and the initial metadata go.
+  public func setResponseCompression(_ compression: Compression?) {
+    call.setResponseCompression(compression)
   }
 
   /// Metadata that goes with a status OK; a thrown `RPCError` carries its own.

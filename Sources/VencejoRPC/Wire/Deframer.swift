@@ -1,3 +1,5 @@
+import VencejoCompression
+
 /// Cuts the bytes of DATA frames into gRPC's length-prefixed messages (gRPC over HTTP2,
 /// "Requests", Length-Prefixed-Message).
 ///
@@ -6,8 +8,12 @@
 struct Deframer {
   /// Why the bytes are no messages.
   enum Failure: Error, Equatable {
-    /// The flag says compressed.
+    /// The flag says compressed, but nobody said how.
     case compressed
+    /// Compressed bytes that are none.
+    case malformed
+    /// Decompressed, longer than the limit.
+    case inflatesTooLong
     /// The flag is neither 0 nor 1.
     case badFlag(UInt8)
     /// Longer than the limit, in bytes.
@@ -18,6 +24,9 @@ struct Deframer {
   private static let firstReservation = 64 * 1024
 
   let limit: Int
+  /// How compressed messages are compressed: the peer's `grpc-encoding`.
+  var compression: Compression?
+  private var isCompressed = false
   private var prefix: (UInt8, UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0, 0)
   private var prefixFilled = 0
   private var body: [UInt8] = []
@@ -52,7 +61,7 @@ struct Deframer {
       let message = [UInt8](UnsafeRawBufferPointer(rebasing: bytes.prefix(wanted)))
       bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(wanted))
       prefixFilled = 0
-      return message
+      return try decompressed(message)
     }
     let taken = min(wanted, bytes.count)
     if body.isEmpty { body.reserveCapacity(min(bodyLength, Self.firstReservation)) }
@@ -62,12 +71,24 @@ struct Deframer {
     let message = body
     body = []
     prefixFilled = 0
-    return message
+    return try decompressed(message)
+  }
+
+  private func decompressed(_ message: [UInt8]) throws(Failure) -> [UInt8] {
+    guard isCompressed, let compression else { return message }
+    do {
+      return try compression.decompress(message, limit: limit)
+    } catch .tooLong {
+      throw .inflatesTooLong
+    } catch {
+      throw .malformed
+    }
   }
 
   private mutating func checkPrefix() throws(Failure) {
-    if prefix.0 == 1 { throw .compressed }
-    if prefix.0 != 0 { throw .badFlag(prefix.0) }
+    if prefix.0 > 1 { throw .badFlag(prefix.0) }
+    isCompressed = prefix.0 == 1
+    if isCompressed, compression == nil { throw .compressed }
     let length =
       UInt32(prefix.1) << 24 | UInt32(prefix.2) << 16 | UInt32(prefix.3) << 8 | UInt32(prefix.4)
     if length > UInt32(clamping: limit) { throw .tooLong(length) }
@@ -85,6 +106,11 @@ extension Deframer.Failure {
         return RPCError(.unimplemented, "the message encoding '\(encoding)' is not supported")
       }
       return RPCError(.internalError, "a compressed message without a message encoding")
+    case .malformed:
+      return RPCError(.internalError, "a compressed message that is malformed")
+    case .inflatesTooLong:
+      return RPCError(
+        .resourceExhausted, "a compressed message that stands for more than \(limit) bytes")
     case .badFlag(let flag):
       return RPCError(.internalError, "a message with the unknown flag \(flag)")
     case .tooLong(let length):
@@ -94,7 +120,24 @@ extension Deframer.Failure {
   }
 }
 
+extension Compression {
+  /// What we can read, as a value of `grpc-accept-encoding`.
+  static let accepted = (["identity"] + allCases.map(\.rawValue)).joined(separator: ",")
+}
+
 extension [UInt8] {
+  /// A sealed frame's message compressed, where that makes it shorter.
+  func compressedFrame(_ compression: Compression) -> [UInt8] {
+    let message = Array(dropFirst(Deframer.prefixLength))
+    guard let packed = try? compression.compress(message), packed.count < message.count else {
+      return self
+    }
+    var frame = [UInt8](repeating: 0, count: Deframer.prefixLength) + packed
+    frame.sealFrame()
+    frame[0] = 1
+    return frame
+  }
+
   /// Fills the five bytes reserved in front of a message: uncompressed, and its length.
   mutating func sealFrame() {
     let length = UInt32(truncatingIfNeeded: count - Deframer.prefixLength)

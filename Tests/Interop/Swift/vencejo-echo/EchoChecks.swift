@@ -1,4 +1,5 @@
 import InteropEcho
+import VencejoCompression
 import VencejoProtobuf
 import VencejoRPC
 
@@ -17,7 +18,7 @@ struct EchoChecks {
     ("metadata", metadata), ("deadline", deadline), ("deadline travels", deadlineTravels),
     ("cancellation", cancellation), ("leaving the loop", leavingTheLoop),
     ("large messages", large), ("too large a message", tooLarge), ("many at once", manyAtOnce),
-    ("unknown method", unknownMethod),
+    ("unknown method", unknownMethod), ("compression", compression),
   ]
 
   /// Prints a line per check; true when all passed.
@@ -222,6 +223,19 @@ struct EchoChecks {
         }
       }
       try await group.waitForAll()
+    }
+  }
+
+  private static func compression(_ client: Interop.EchoClient) async throws {
+    for compression in Compression.allCases {
+      let payload = [UInt8](repeating: 0x61, count: 100_000)
+      let options = CallOptions(compression: compression)
+      let answer = try await client.unary(.init(payload: payload), options)
+      try expect(answer.payload == payload, "\(compression) came back wrong")
+      let call = client.clientStream(options)
+      for _ in 0..<3 { try await call.send(.init(payload: payload)) }
+      call.finish()
+      try expect(try await call.response.requestBytes == 300_000, "\(compression) on a stream")
     }
   }
 
