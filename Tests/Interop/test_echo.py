@@ -70,7 +70,11 @@ def drive_swift_client(test, address: str) -> None:
 
 
 def drive(test, command: list[str]) -> None:
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired as error:
+        # The checks that passed say which one hangs.
+        test.fail(f"{command} hangs; so far: {error.stdout} {error.stderr}")
     test.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
 
 

@@ -34,19 +34,21 @@ final class Holds: Sendable {
       state.last += 1
       return state.last
     }
-    let timer = Task {
-      try? await Task.sleep(for: limit)
-      state.withLock { $0.waiters.removeValue(forKey: id) }?.continuation.resume()
-    }
+    var timer: Task<Void, Never>?
     await withCheckedContinuation { continuation in
       let ready = state.withLock { state in
         if state.holds[key]?.ended != nil { return true }
         state.waiters[id] = (key, continuation)
         return false
       }
-      if ready { continuation.resume() }
+      if ready { return continuation.resume() }
+      // Only now: a timer that ran out before the waiter was there would never wake it.
+      timer = Task {
+        try? await Task.sleep(for: limit)
+        state.withLock { $0.waiters.removeValue(forKey: id) }?.continuation.resume()
+      }
     }
-    timer.cancel()
+    timer?.cancel()
     return state.withLock { $0.holds[key] ?? Hold() }
   }
 

@@ -24,7 +24,7 @@ struct EchoChecks {
   /// Prints a line per check; true when all passed.
   func run() async -> Bool {
     guard let channel = try? Channel(address) else {
-      print("not an address: \(address)")
+      write("not an address: \(address)", to: 1)
       return false
     }
     let client = Interop.EchoClient(channel)
@@ -32,9 +32,9 @@ struct EchoChecks {
     for (name, check) in Self.checks {
       do {
         try await check(client)
-        print("ok      \(name)")
+        write("ok      \(name)", to: 1)
       } catch {
-        print("FAILED  \(name): \(error)")
+        write("FAILED  \(name): \(error)", to: 1)
         passed = false
       }
     }
