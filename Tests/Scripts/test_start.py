@@ -93,8 +93,8 @@ class Start(unittest.TestCase):
         self.assertFalse(self.listens(), "the server was left behind")
 
 
-class Installing(unittest.TestCase):
-    """With stand-ins for Debian's tools in a PATH of their own."""
+class StandIns(unittest.TestCase):
+    """With stand-ins for other programs in a PATH of their own."""
 
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="vencejo-path-"))
@@ -105,6 +105,12 @@ class Installing(unittest.TestCase):
         path.write_text("#!/bin/bash\n" + textwrap.dedent(script))
         path.chmod(0o755)
 
+    def log(self) -> list:
+        path = self.folder / "log"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+class Installing(StandIns):
     def need(self, *packages: str, euid: str):
         # EUID is read-only in bash, so the check is run on a copy that reads ours.
         library = (harness.stubs.TOP / "Scripts/lib/house.sh").read_text()
@@ -116,10 +122,6 @@ class Installing(unittest.TestCase):
             capture_output=True, text=True, timeout=30, env={
                 "PATH": f"{self.folder}:/usr/bin:/bin", "PRETENDED_EUID": euid,
                 "LOG": str(self.folder / "log")})
-
-    def log(self) -> list:
-        path = self.folder / "log"
-        return path.read_text().splitlines() if path.exists() else []
 
     def test_nothing_missing_nothing_said(self):
         self.stand_in("apt-get", "exit 1")
@@ -151,6 +153,56 @@ class Installing(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         verbs = [next(w for w in ("install", "update") if w in line) for line in self.log()]
         self.assertEqual(verbs, ["install", "update", "install"])
+
+
+class Building(StandIns):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "Scripts").mkdir()
+        shutil.copytree(harness.stubs.TOP / "Scripts/lib", self.folder / "Scripts/lib")
+        self.source = self.folder / "Sources/vencejo/main.swift"
+        self.source.parent.mkdir(parents=True)
+        self.source.write_text("first\n")
+        (self.folder / "Package.swift").write_text("package\n")
+        self.stand_in("swift", """
+            echo "$@" >>"$LOG"
+            grep -q broken Sources/vencejo/main.swift && { echo "error: broken"; exit 1; }
+            mkdir -p .build/release && touch .build/release/vencejo
+            chmod +x .build/release/vencejo
+        """)
+
+    def build(self):
+        return subprocess.run(
+            ["bash", "-c", "source Scripts/lib/house.sh; build_release vencejo"],
+            capture_output=True, text=True, timeout=30, cwd=self.folder, env={
+                "PATH": f"{self.folder}:/usr/bin:/bin", "LOG": str(self.folder / "log")})
+
+    def test_builds_only_what_changed(self):
+        self.assertEqual(self.build().returncode, 0)
+        self.assertEqual(self.log(), ["build -c release --product vencejo"])
+        again = self.build()
+        self.assertEqual((again.returncode, again.stdout, again.stderr), (0, "", ""))
+        self.assertEqual(len(self.log()), 1, "nothing had changed")
+        for change in (
+            lambda: self.source.write_text("second\n"),
+            lambda: (self.source.parent / "new.swift").write_text(""),
+            lambda: (self.source.parent / "new.swift").unlink(),
+            lambda: (self.folder / "Package.swift").write_text("another\n"),
+            lambda: (self.folder / ".build/release/vencejo").unlink(),
+        ):
+            before = len(self.log())
+            change()
+            self.assertEqual(self.build().returncode, 0)
+            self.assertEqual(len(self.log()), before + 1)
+
+    def test_a_failed_build_says_so_and_is_tried_again(self):
+        self.source.write_text("broken\n")
+        for _ in range(2):
+            ended = self.build()
+            self.assertEqual(ended.returncode, 1)
+            self.assertIn("error: broken", ended.stderr)
+        self.source.write_text("mended\n")
+        self.assertEqual(self.build().returncode, 0)
 
 
 if __name__ == "__main__":
