@@ -159,3 +159,15 @@ import Testing
     #expect(editor.history.lines.isEmpty)
   }
 }
+
+extension LineEditorTests {
+  @Test func aPasteThatIsNoLineIsRefusedAloud() {
+    var editor = LineEditor()
+    _ = editor.handle(.text("kept"))
+    let huge = String(repeating: "漢", count: LineEditor.longestLine / 3)
+    #expect(editor.handle(.paste(huge)) == [.bell])
+    #expect(editor.line == "kept")
+    #expect(editor.handle(.paste(String(huge.prefix(20_000)))) == [])
+    #expect(editor.cursor == 20_004)
+  }
+}

@@ -49,6 +49,7 @@ extension CommandRunner {
           json: JSONLine.text(frame)))
       return
     }
+    if message.sender != (await client.session?.user) { await countEvent() }
     if json { return await display.json(JSONLine.text(message)) }
     if let open, open.name == name {
       await display.show(await lines(message, chat: nil))
@@ -82,19 +83,28 @@ extension CommandRunner {
       ContinuousClock.now.advanced(by: .milliseconds(Int($0 * 1000)))
     }
     let count = limit.count ?? 1
+    isCounting = true
+    defer { isCounting = false }
     for seen in 0..<count {
       guard let event = await inbox.next(deadline: deadline) else {
         if Task.isCancelled { return }
         throw Failure(
           "\(seen) of \(count) events came in time", exitCode: ExitCode.timeout)
       }
+      if mode == .interactive { continue }
       if json { await display.json(event.json) } else { await display.show(event.lines) }
     }
+  }
+
+  /// A person sees events as they come; `wait` then only needs to know that one came.
+  private func countEvent() async {
+    if isCounting { await inbox.add(.init(lines: [], json: "")) }
   }
 
   /// A live event of a watch.
   func arrived(_ event: LiveInbox.Event, blocking: Bool) async {
     if mode == .script, !blocking { return await inbox.add(event) }
+    if mode == .interactive { await countEvent() }
     if json { await display.json(event.json) } else { await display.show(event.lines) }
   }
 }

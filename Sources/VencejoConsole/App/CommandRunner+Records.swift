@@ -186,14 +186,14 @@ extension CommandRunner {
       task.cancel()
       throw error
     }
-    guard blocking else { return await note("watching; unwatch ends it") }
-    await display.complain([StyledText("watching", .faint)])
     let timer = limit.timeout.map { seconds in
       Task {
         try await Task.sleep(for: .milliseconds(Int(seconds * 1000)))
         task.cancel()
       }
     }
+    guard blocking else { return await note("watching; unwatch ends it") }
+    await display.complain([StyledText("watching", .faint)])
     let outcome = await withTaskCancellationHandler {
       await task.value
     } onCancel: {

@@ -37,6 +37,8 @@ actor CommandRunner {
   var watches: [Task<Void, Never>] = []
   /// Sequences displayed and not yet told to the server, by chat.
   var displayed: [String: Int64] = [:]
+  /// A `wait` of a person runs: events are shown as always, and counted.
+  var isCounting = false
   var reading: Task<Void, Never>?
   /// Change tokens by zone, for `changes`.
   var changeTokens: [String: String] = [:]

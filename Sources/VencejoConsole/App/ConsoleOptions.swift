@@ -52,6 +52,9 @@ struct ConsoleOptions: Sendable, Hashable {
       --profile, -p NAME  keep sessions apart under another name (default)
       --help, -h          this
 
+    Sessions and the history are kept, for you alone, in ~/.config/vencejo ($XDG_CONFIG_HOME/vencejo;
+    VENCEJO_CONFIG names another folder).
+
     Exit status: 0 ok; 1 wrong usage; 64 and the gRPC code for an error of the server; 124 when a
     wait ran out of time; 130 when interrupted.
 

@@ -49,7 +49,7 @@ struct LineEditor: Sendable {
   private enum LastCommand { case other, kill, yank }
 
   /// More than this in one line is no line (bytes of UTF-8).
-  static let longestLine = 1 << 20
+  static let longestLine = 1 << 17
 
   init(history: History = History()) {
     self.history = history
@@ -76,9 +76,9 @@ struct LineEditor: Sendable {
     if key != .tab { listedCandidates = false }
     lastKill = .other
     switch key {
-    case .text(let typed): insert(typed)
-    case .paste(let pasted): insert(pasted)
-    case .newline: insert("\n")
+    case .text(let typed): return insert(typed) ? [] : [.bell]
+    case .paste(let pasted): return insert(pasted) ? [] : [.bell]
+    case .newline: return insert("\n") ? [] : [.bell]
     case .enter: return submit()
     case .tab: return complete()
     case .backspace: if cursor > 0 { remove(cursor - 1..<cursor) } else { return [.bell] }
@@ -148,10 +148,14 @@ struct LineEditor: Sendable {
 
   /// Inserts at the cursor. The clusters are cut anew, since a combining mark joins what stands
   /// before it and a joiner what comes after.
-  private mutating func insert(_ new: String) {
+  ///
+  /// False when the line would be too long.
+  @discardableResult
+  private mutating func insert(_ new: String) -> Bool {
     var cleaned = String.UnicodeScalarView()
     for scalar in new.unicodeScalars where scalar.value != 0 { cleaned.append(scalar) }
-    guard !cleaned.isEmpty, line.utf8.count + cleaned.count <= Self.longestLine else { return }
+    guard !cleaned.isEmpty else { return true }
+    guard line.utf8.count + String(cleaned).utf8.count <= Self.longestLine else { return false }
     let head = String(text[..<cursor]) + String(cleaned)
     let tail = String(text[cursor...])
     let tailCount = tail.count
@@ -159,6 +163,7 @@ struct LineEditor: Sendable {
     // Counted from the end, unless the tail grew together with the head.
     let headCount = head.count
     cursor = headCount + tailCount == text.count ? headCount : max(0, text.count - tailCount)
+    return true
   }
 
   private mutating func remove(_ range: Range<Int>) {

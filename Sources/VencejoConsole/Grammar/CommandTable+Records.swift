@@ -53,7 +53,7 @@ extension CommandTable {
       summary: "save a record",
       details: """
         Values: 3, 2.5, "a text", @now, @2026-11-30T08:15:00Z, 41.4,2.2 (a place), >name (another \
-        record), [1,2] (a list), true. Without a name the server chooses one. The fields given are \
+        record), [1,2] (a list), true. Without a name one is made up. The fields given are \
         written over what is there; --new refuses an existing record, --replace drops its other \
         fields, --if saves only while the record still has that change tag.
         """,
@@ -99,9 +99,9 @@ extension CommandTable {
       name: "watch", usage: "watch zone [NAME] | watch query … [--count N] [--timeout SECONDS]",
       summary: "show changes of records as they happen",
       details: """
-        On a terminal they appear above the prompt until `unwatch`. In a script the command waits: \
-        for N changes with --count, at most --timeout seconds (exit status 124 when they did not \
-        come).
+        On a terminal they appear above the prompt until `unwatch`, or until the limit given. In a \
+        script, with --count or --timeout, the command waits for them (exit status 124 when fewer \
+        came in time); without, `wait` shows them.
         """,
       examples: [
         "watch query Note where n > 3", "watch zone work --count 2 --timeout 10",
