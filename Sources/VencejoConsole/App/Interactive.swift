@@ -50,13 +50,20 @@ enum Interactive {
         + StyledText(" leaves", .faint)
     ])
     await runner.restore()
+    var interrupts = 0
     while await !runner.isFinished {
       let current = await runner.completer
       shared.completer.withLock { $0 = current }
       switch await screen.readLine(await runner.prompt()) {
       case .end: return
-      case .interrupt: continue
+      case .interrupt:
+        interrupts += 1
+        if interrupts == 2 {
+          let leave = await runner.chatIsOpen ? "/quit" : "quit"
+          await screen.show([StyledText("\(leave) or Ctrl-D leaves", .hint)])
+        }
       case .line(let line):
+        interrupts = 0
         let task = Task { await runner.execute(line) }
         await screen.setInterrupt { task.cancel() }
         if await task.value == ExitCode.interrupted {

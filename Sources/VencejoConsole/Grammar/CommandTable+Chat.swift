@@ -73,7 +73,8 @@ extension CommandTable {
     ) { (_: inout Arguments) throws(GrammarError) in .back },
     CommandSpec(
       name: "send", usage: "send TEXT…", summary: "send a text to the open chat",
-      details: "The text is taken as it stands; one text in double quotes is taken out of them.",
+      details: "The text is taken as it stands; one text in double quotes is taken out of them. "
+        + "A blank message is not sent.",
       examples: ["/send hello", "/send \"two\\nlines\""], group: .chats,
       takesText: true
     ) { (arguments: inout Arguments) throws(GrammarError) in
