@@ -38,13 +38,13 @@ let package = Package(
       name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-    .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CTerminal"),
 
     // Floor 1.
     room("VencejoProtobuf"),
-    room("VencejoHTTP2", ["CLinux", "CNGHTTP2"]),
+    room("VencejoHTTP2", ["CLinux", "CNGHTTP2", "COpenSSL"]),
     room("VencejoSQLite", ["CSQLite"]),
     room("VencejoCrypto", ["COpenSSL"]),
     room("VencejoCompression", ["CZlib"]),
@@ -57,19 +57,21 @@ let package = Package(
     room("VencejoAPI", ["VencejoRPC", "VencejoProtobuf"]),
 
     // Floor 3.
-    room("VencejoClient", ["VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoSQLite"]),
+    room(
+      "VencejoClient",
+      ["VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoSQLite"]),
     room(
       "VencejoServer",
       [
         "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoStore",
         "VencejoCrypto",
       ]),
-    room("VencejoTools", ["VencejoRPC", "VencejoProtobuf", "VencejoJSON"]),
+    room("VencejoTools", ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoJSON"]),
     room(
       "VencejoConsole",
       [
-        "VencejoClient", "VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoJSON",
-        "VencejoTools", "CTerminal",
+        "VencejoClient", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf",
+        "VencejoJSON", "VencejoTools", "CTerminal",
       ]),
 
     // Floor 4.

@@ -1,4 +1,5 @@
 public import VencejoAPI
+public import VencejoHTTP2
 import VencejoProtobuf
 public import VencejoRPC
 
@@ -42,19 +43,20 @@ public final class VencejoClient: Sendable {
 
   /// A client of the server at `target` (`HOST:PORT`, `unix:/PATH`); connects when first used.
   ///
+  /// - Parameter tls: how to make sure of the server; nil for plain text.
   /// - Parameter session: from an earlier run.
   /// - Parameter storage: told of every new session.
-  /// - Throws: INVALID_ARGUMENT when the target is no address.
+  /// - Throws: INVALID_ARGUMENT when the target is no address, or `tls` cannot be used.
   public init(
-    _ target: String, configuration: Configuration = .init(), session: Session? = nil,
-    storage: any SessionStorage = NoSessionStorage()
+    _ target: String, tls: ClientTLS? = nil, configuration: Configuration = .init(),
+    session: Session? = nil, storage: any SessionStorage = NoSessionStorage()
   ) throws(RPCError) {
     self.configuration = configuration
     // Streams and outbox have delays of their own; a connection that was refused is tried again
     // whenever they ask.
     var connecting = Channel.Configuration()
     connecting.backoff = Backoff(initial: .milliseconds(50), maximum: .milliseconds(500))
-    channel = try Channel(target, configuration: connecting)
+    channel = try Channel(target, tls: tls, configuration: connecting)
     authenticator = Authenticator(
       Auth.AuthClient(channel), storage: storage, session: session)
     sync = ChatSync(

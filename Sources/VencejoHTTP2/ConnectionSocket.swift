@@ -27,7 +27,12 @@ final class ConnectionSocket: LoopSource {
       guard fd >= 0, let connection else { return }
       let count = recv(fd, loop.readBuffer, EventLoop.readSize, 0)
       if count > 0 {
-        connection.receive(UnsafeRawBufferPointer(start: loop.readBuffer, count: count))
+        let bytes = UnsafeRawBufferPointer(start: loop.readBuffer, count: count)
+        if let tls = connection.tls {
+          connection.receive(bytes, tls)
+        } else {
+          connection.receive(bytes)
+        }
         if count < EventLoop.readSize { return }
       } else if count == 0 {
         connection.receiveEnd()

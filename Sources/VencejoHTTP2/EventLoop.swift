@@ -51,6 +51,7 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
   let readBuffer: UnsafeMutablePointer<UInt8>
   let writeBuffer: UnsafeMutablePointer<UInt8>
   let sessionMemory = SessionMemory()
+  private var tlsBuffers: TLSBuffers?
 
   /// Nanoseconds on a clock that never goes back, as they were when the tick began.
   @exclusivity(unchecked) public private(set) var now: UInt64
@@ -86,6 +87,14 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
       this.release()
       throw Syscalls.failure("pthread_create", code: failure)
     }
+  }
+
+  /// Made for the first connection with TLS.
+  func sharedTLSBuffers() -> TLSBuffers {
+    if let tlsBuffers { return tlsBuffers }
+    let made = TLSBuffers()
+    tlsBuffers = made
+    return made
   }
 
   deinit {

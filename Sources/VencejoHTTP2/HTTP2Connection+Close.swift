@@ -95,10 +95,12 @@ extension HTTP2Connection {
     }
     if let session { nghttp2_session_del(session) }
     session = nil
+    endTLS()
     backlog?.deallocate()
     backlog = nil
     drained = []
-    let goodbye = isServer && (reason == nil || reason?.code != 0)
+    let goodbye =
+      isServer && (reason == nil || reason?.code != 0 || reason?.kind == .tlsFailed)
     socket?.disconnect(lingering: goodbye)
     socket = nil
     sink = nil
@@ -111,6 +113,7 @@ extension HTTP2Connection {
     let handler = self.handler
     self.handler = nil
     handler?.connectionDidClose(self, error: reason)
+    tellTLSEnded(reason)
   }
 
   /// Does the close a callback asked for; true when there was one.

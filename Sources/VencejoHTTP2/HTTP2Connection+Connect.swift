@@ -3,21 +3,23 @@ import Glibc
 
 extension HTTP2Connection {
   /// Connects a client; from any thread. `completion` runs on the loop once the
-  /// transport stands and the preface is queued, or with `.connectFailed`,
-  /// `.connectTimedOut`, `.system` or `.loopUnavailable`.
+  /// transport stands, TLS's handshake included, and the preface is queued, or with
+  /// `.connectFailed`, `.connectTimedOut`, `.tlsFailed`, `.handshakeTimedOut`, `.system` or
+  /// `.loopUnavailable`.
   public static func connect(
     to address: SocketAddress, on loop: EventLoop, configuration: ConnectionConfiguration,
+    tls: ClientTLS? = nil,
     completion: @escaping @Sendable (Result<HTTP2Connection, HTTP2Error>) -> Void
   ) {
     let limits = ConnectionLimits(configuration)
     guard loop.isCurrent else {
-      let accepted = loop.tryExecute { start(address, loop, limits, completion) }
+      let accepted = loop.tryExecute { start(address, loop, limits, tls, completion) }
       if !accepted {
         completion(.failure(HTTP2Error(.loopUnavailable, "the event loop has ended")))
       }
       return
     }
-    start(address, loop, limits, completion)
+    start(address, loop, limits, tls, completion)
   }
 
   /// Makes a connection of a connected stream socket (`socketpair`, an inherited one),
@@ -33,13 +35,15 @@ extension HTTP2Connection {
   }
 
   static func adopt(
-    _ fd: Int32, isServer: Bool, on loop: EventLoop, _ limits: ConnectionLimits
+    _ fd: Int32, isServer: Bool, on loop: EventLoop, _ limits: ConnectionLimits,
+    _ tls: TLSSession? = nil
   ) throws(HTTP2Error) -> HTTP2Connection {
     let local = SocketAddress.local(of: fd) ?? .unix("")
     if !local.isUnix { Syscalls.setOption(fd, Int32(IPPROTO_TCP), TCP_NODELAY, 1) }
     let connection = HTTP2Connection(
       loop: loop, isServer: isServer, limits: limits,
       peerAddress: SocketAddress.peer(of: fd) ?? .unix(""), localAddress: local)
+    connection.tls = tls
     guard ConnectionSocket(loop: loop, fd: fd).attach(connection) else {
       let failure = Syscalls.failure("epoll_ctl")
       connection.tearDown(failure)
@@ -49,7 +53,7 @@ extension HTTP2Connection {
   }
 
   private static func start(
-    _ address: SocketAddress, _ loop: EventLoop, _ limits: ConnectionLimits,
+    _ address: SocketAddress, _ loop: EventLoop, _ limits: ConnectionLimits, _ tls: ClientTLS?,
     _ completion: @escaping (Result<HTTP2Connection, HTTP2Error>) -> Void
   ) {
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
@@ -60,9 +64,10 @@ extension HTTP2Connection {
     }
     let result = address.withSockAddr { Glibc.connect(fd, $0, $1) }
     if result == 0 {
-      finish(fd, loop, limits, completion)
+      finish(fd, loop, limits, tls, completion)
     } else if errno == EINPROGRESS {
-      let pending = PendingConnect(loop: loop, fd: fd, address: address, limits: limits, completion)
+      let pending = PendingConnect(
+        loop: loop, fd: fd, address: address, limits: limits, tls: tls, completion)
       pending.begin()
     } else {
       let failure = Syscalls.failure("connect to \(address)", .connectFailed)
@@ -72,11 +77,25 @@ extension HTTP2Connection {
   }
 
   fileprivate static func finish(
-    _ fd: Int32, _ loop: EventLoop, _ limits: ConnectionLimits,
-    _ completion: (Result<HTTP2Connection, HTTP2Error>) -> Void
+    _ fd: Int32, _ loop: EventLoop, _ limits: ConnectionLimits, _ tls: ClientTLS?,
+    _ completion: @escaping (Result<HTTP2Connection, HTTP2Error>) -> Void
   ) {
     do throws(HTTP2Error) {
-      completion(.success(try adopt(fd, isServer: false, on: loop, limits)))
+      guard let tls else {
+        completion(.success(try adopt(fd, isServer: false, on: loop, limits)))
+        return
+      }
+      let session: TLSSession
+      do throws(HTTP2Error) {
+        session = try tls.session()
+      } catch {
+        Glibc.close(fd)
+        throw error
+      }
+      let connection = try adopt(fd, isServer: false, on: loop, limits, session)
+      connection.beginTLS(session) { error in
+        completion(error.map { .failure($0) } ?? .success(connection))
+      }
     } catch {
       completion(.failure(error))
     }
@@ -87,15 +106,17 @@ extension HTTP2Connection {
 private final class PendingConnect: LoopSource {
   private let address: SocketAddress
   private let limits: ConnectionLimits
+  private let tls: ClientTLS?
   private var completion: ((Result<HTTP2Connection, HTTP2Error>) -> Void)?
   private var timer: LoopTimer?
 
   init(
     loop: EventLoop, fd: Int32, address: SocketAddress, limits: ConnectionLimits,
-    _ completion: @escaping (Result<HTTP2Connection, HTTP2Error>) -> Void
+    tls: ClientTLS?, _ completion: @escaping (Result<HTTP2Connection, HTTP2Error>) -> Void
   ) {
     self.address = address
     self.limits = limits
+    self.tls = tls
     self.completion = completion
     super.init(loop: loop, fd: fd)
   }
@@ -122,7 +143,7 @@ private final class PendingConnect: LoopSource {
     }
     self.completion = nil
     timer?.cancel()
-    HTTP2Connection.finish(releaseDescriptor(), loop, limits, completion)
+    HTTP2Connection.finish(releaseDescriptor(), loop, limits, tls, completion)
   }
 
   private func fail(_ error: HTTP2Error) {

@@ -46,6 +46,10 @@ extension HTTP2Connection {
       if isTerminating { tearDown(closeReason) }
       return
     }
+    if let tls, !tls.isEstablished {
+      flushHandshake()
+      return
+    }
     var rounds = 4
     repeat {
       if credit > 0 {
@@ -62,7 +66,7 @@ extension HTTP2Connection {
         tearDown(closeReason ?? HTTP2Error(.protocolViolation, "nghttp2: \(text)"))
         return
       }
-      if outCount > 0 && !writeOut() { return }
+      if (outCount > 0 || tls != nil) && !writeOut() { return }
       if !drained.isEmpty {
         tellDrained()
         if isClosed { return }
@@ -102,9 +106,19 @@ extension HTTP2Connection {
   }
 
   /// Hands `out` to the kernel; false when the connection is gone.
-  private func writeOut() -> Bool {
-    let sent = send(out, outCount)
-    if sent == outCount {
+  func writeOut() -> Bool {
+    var bytes = out
+    var count = outCount
+    if let tls {
+      guard let sealed = seal(tls) else {
+        tearDown(closeReason ?? TLSFailure.failed("cannot write"))
+        return false
+      }
+      (bytes, count) = sealed
+      if count == 0 { return true }
+    }
+    let sent = send(bytes, count)
+    if sent == count {
       lastWrite = loop.now
       return true
     }
@@ -113,9 +127,9 @@ extension HTTP2Connection {
       return false
     }
     if sent > 0 || backlog == nil { lastWrite = loop.now }
-    let left = outCount &- sent
+    let left = count &- sent
     let kept = UnsafeMutablePointer<UInt8>.allocate(capacity: left)
-    kept.update(from: out + sent, count: left)
+    kept.update(from: bytes + sent, count: left)
     backlog = kept
     backlogOffset = 0
     backlogEnd = left

@@ -8,7 +8,8 @@ extension HTTP2Connection {
   func startTimers() {
     let configuration = limits.configuration
     handshakeTimer = loop.schedule(after: configuration.handshakeTimeout) { [self] in
-      timedOut(.handshakeTimedOut, "no HTTP/2 preface in time", HTTP2Code.settingsTimeout)
+      let missing = tls?.isEstablished == false ? "TLS handshake" : "HTTP/2 preface"
+      timedOut(.handshakeTimedOut, "no \(missing) in time", HTTP2Code.settingsTimeout)
     }
     settingsTimer = loop.schedule(after: configuration.settingsTimeout) { [self] in
       timedOut(.settingsTimedOut, "no SETTINGS ACK in time", HTTP2Code.settingsTimeout)

@@ -32,6 +32,8 @@ public final class HTTP2Connection: @unchecked Sendable {
   @exclusivity(unchecked) public internal(set) var isShuttingDown = false
   /// The peer's first SETTINGS have arrived.
   @exclusivity(unchecked) public internal(set) var isOpen = false
+  /// Why it closes or has closed; nil when nothing is wrong.
+  @exclusivity(unchecked) public internal(set) var closeReason: HTTP2Error?
 
   let limits: ConnectionLimits
   // Of `limits`, what the hot paths read.
@@ -40,6 +42,8 @@ public final class HTTP2Connection: @unchecked Sendable {
   let lowWaterMark: Int
   @exclusivity(unchecked) var session: OpaquePointer?
   @exclusivity(unchecked) var socket: ConnectionSocket?
+  /// Set before any byte moves, and never again.
+  @exclusivity(unchecked) var tls: TLSSession?
   /// Takes the bytes where there is no socket (tests): returns how many it took.
   @exclusivity(unchecked) var sink: ((UnsafeRawBufferPointer) -> Int)?
   @exclusivity(unchecked) var streams: Unmanaged<HTTP2Stream>?
@@ -64,7 +68,6 @@ public final class HTTP2Connection: @unchecked Sendable {
   @exclusivity(unchecked) var depth = 0
   @exclusivity(unchecked) var pendingClose: HTTP2Error??
   @exclusivity(unchecked) var isTerminating = false
-  @exclusivity(unchecked) var closeReason: HTTP2Error?
 
   // Guards.
   @exclusivity(unchecked) var idleFrames: TokenBucket

@@ -45,6 +45,8 @@ public struct HTTP2Error: Error, Sendable, Hashable, CustomStringConvertible {
     case protocolViolation
     case goAway
     case loopUnavailable
+    /// A certificate, a key or a handshake is no good.
+    case tlsFailed
   }
 
   /// The kind of failure.

@@ -20,7 +20,7 @@ public final class Listener: Sendable {
   /// one is its owner's alone (mode 0600).
   public init(
     address: SocketAddress, loops: [EventLoop], configuration: ConnectionConfiguration,
-    accept: @escaping @Sendable (HTTP2Connection) -> Void
+    tls: ServerTLS? = nil, accept: @escaping @Sendable (HTTP2Connection) -> Void
   ) throws(HTTP2Error) {
     guard let first = loops.first else {
       throw HTTP2Error(.invalidAddress, "a listener needs an event loop")
@@ -29,7 +29,7 @@ public final class Listener: Sendable {
     localAddress = address.isUnix ? address : SocketAddress.local(of: fd) ?? address
     source = AcceptSource(
       fd: fd, address: localAddress, loops: loops, first: first,
-      limits: ConnectionLimits(configuration), accept: accept)
+      limits: ConnectionLimits(configuration), tls: tls, accept: accept)
     let source = source
     guard first.tryExecute({ source.begin() }) else {
       Glibc.close(fd)
@@ -111,6 +111,7 @@ private final class AcceptSource: LoopSource, @unchecked Sendable {
   private let address: SocketAddress
   private let loops: [EventLoop]
   private let limits: ConnectionLimits
+  private let tls: ServerTLS?
   private let accept: @Sendable (HTTP2Connection) -> Void
   private var turn = 0
   private var pause: UInt64 = 0
@@ -119,11 +120,13 @@ private final class AcceptSource: LoopSource, @unchecked Sendable {
 
   init(
     fd: Int32, address: SocketAddress, loops: [EventLoop], first: EventLoop,
-    limits: ConnectionLimits, accept: @escaping @Sendable (HTTP2Connection) -> Void
+    limits: ConnectionLimits, tls: ServerTLS?,
+    accept: @escaping @Sendable (HTTP2Connection) -> Void
   ) {
     self.address = address
     self.loops = loops
     self.limits = limits
+    self.tls = tls
     self.accept = accept
     super.init(loop: first, fd: fd)
     inode = file() ?? 0
@@ -190,8 +193,16 @@ private final class AcceptSource: LoopSource, @unchecked Sendable {
   }
 
   private func take(_ fd: Int32, _ target: EventLoop) {
+    var session: TLSSession?
+    if let tls {
+      session = tls.session()
+      guard session != nil else {
+        close(fd)
+        return
+      }
+    }
     guard
-      let connection = try? HTTP2Connection.adopt(fd, isServer: true, on: target, limits)
+      let connection = try? HTTP2Connection.adopt(fd, isServer: true, on: target, limits, session)
     else { return }
     accept(connection)
   }

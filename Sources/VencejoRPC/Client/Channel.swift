@@ -17,14 +17,32 @@ public final class Channel: Sendable {
   }
 
   private let target: Target
+  private let tls: ClientTLS?
   private let configuration: Configuration
   private let started = Mutex<ChannelCore?>(nil)
 
-  /// A channel to `host:port`, `dns:///host:port`, `ipv4:…`, `ipv6:…` or `unix:/path`.
+  /// A channel to `host:port`, `dns:///host:port`, `ipv4:…`, `ipv6:…` or `unix:/path`; in plain
+  /// text without `tls`.
   ///
-  /// Throws INVALID_ARGUMENT when the target is none of these. Nothing is connected yet.
-  public init(_ target: String, configuration: Configuration = .init()) throws(RPCError) {
-    self.target = try Target(target)
+  /// Throws INVALID_ARGUMENT when the target is none of these, or a certificate of `tls` cannot
+  /// be used. Nothing is connected yet.
+  public init(
+    _ target: String, tls: ClientTLS? = nil, configuration: Configuration = .init()
+  ) throws(RPCError) {
+    var target = try Target(target)
+    var tls = tls
+    if let name = tls?.serverName {
+      target.authority = name
+    } else {
+      tls?.serverName = target.host
+    }
+    do throws(HTTP2Error) {
+      try tls?.check()
+    } catch {
+      throw RPCError(.invalidArgument, error.message)
+    }
+    self.target = target
+    self.tls = tls
     self.configuration = configuration
   }
 
@@ -48,7 +66,7 @@ public final class Channel: Sendable {
     let core = started.withLock { core -> ChannelCore? in
       if let core { return core }
       guard let loop = try? EventLoop(name: "channel") else { return nil }
-      core = ChannelCore(loop: loop, target: target, configuration: configuration)
+      core = ChannelCore(loop: loop, target: target, tls: tls, configuration: configuration)
       return core
     }
     guard let core else {

@@ -16,6 +16,7 @@ final class ChannelCore: @unchecked Sendable {
 
   let loop: EventLoop
   private let target: Target
+  private let tls: ClientTLS?
   private let configuration: Channel.Configuration
   private var state = State.idle
   private var waiting: [ClientCall] = []
@@ -27,9 +28,10 @@ final class ChannelCore: @unchecked Sendable {
   /// Any thread.
   var interceptors: [any ClientInterceptor] { configuration.interceptors }
 
-  init(loop: EventLoop, target: Target, configuration: Channel.Configuration) {
+  init(loop: EventLoop, target: Target, tls: ClientTLS?, configuration: Channel.Configuration) {
     self.loop = loop
     self.target = target
+    self.tls = tls
     self.configuration = configuration
   }
 
@@ -93,8 +95,9 @@ final class ChannelCore: @unchecked Sendable {
       return failed(
         lastError ?? RPCError(.unavailable, "\(target) has no address", origin: .transport))
     }
-    HTTP2Connection.connect(to: address, on: loop, configuration: configuration.connection) {
-      [self] result in
+    HTTP2Connection.connect(
+      to: address, on: loop, configuration: configuration.connection, tls: tls
+    ) { [self] result in
       switch (result, state) {
       case (.success(let connection), .connecting): connected(connection)
       case (.success(let connection), _): connection.close(0)
@@ -154,6 +157,10 @@ final class ChannelCore: @unchecked Sendable {
   /// What a stream closed without a status means.
   func error(forStreamClosedWith code: UInt32) -> RPCError {
     if code == HTTP2Code.connectionLost {
+      // The streams learn of the end before the connection's handler does.
+      if case .ready(let connection) = state, let reason = connection.closeReason {
+        return RPCError(.unavailable, "the connection broke: \(reason)", origin: .transport)
+      }
       return lastError ?? RPCError(.unavailable, "the connection was lost", origin: .transport)
     }
     return RPCError(
@@ -180,7 +187,7 @@ final class ChannelCore: @unchecked Sendable {
   func requestHeaders(_ path: String) -> HeaderList {
     if let list = headers[path] { return list }
     let list = HeaderList([
-      (":method", "POST"), (":scheme", "http"), (":path", path),
+      (":method", "POST"), (":scheme", tls == nil ? "http" : "https"), (":path", path),
       (":authority", target.authority), ("te", "trailers"),
       ("content-type", "application/grpc"), ("user-agent", configuration.userAgent),
       ("grpc-accept-encoding", Compression.accepted),

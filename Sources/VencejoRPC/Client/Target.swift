@@ -12,7 +12,16 @@ struct Target: Sendable, CustomStringConvertible {
   let description: String
   let addresses: Addresses
   /// The `:authority` of requests.
-  let authority: String
+  var authority: String
+
+  /// Whom a certificate must be for: the authority without port, brackets and an address's zone.
+  var host: String {
+    let end = authority.lastIndex(of: ":") ?? authority.endIndex
+    var host = authority[..<end]
+    if host.hasPrefix("[") { host = host.dropFirst().prefix { $0 != "]" && $0 != "%" } }
+    if host.hasSuffix(".") { host = host.dropLast() }
+    return String(host)
+  }
 
   init(_ text: String) throws(RPCError) {
     description = text

@@ -26,6 +26,18 @@ public final class Server: Sendable {
     public init() {}
   }
 
+  /// An address and what protects it.
+  public struct Endpoint: Sendable {
+    public var address: SocketAddress
+    /// nil: plain text.
+    public var tls: ServerTLS?
+
+    public init(_ address: SocketAddress, tls: ServerTLS? = nil) {
+      self.address = address
+      self.tls = tls
+    }
+  }
+
   private let group: EventLoopGroup
   private let hosts: [ServerHost]
   private let listeners: [Listener]
@@ -35,7 +47,7 @@ public final class Server: Sendable {
   /// Throws `HTTP2Error` when an address cannot be bound, and ALREADY_EXISTS when two
   /// services offer the same method.
   public init(
-    listening addresses: [SocketAddress], configuration: Configuration = .init(),
+    listening endpoints: [Endpoint], configuration: Configuration = .init(),
     services: [any Service]
   ) throws {
     let methods = try MethodTable(services)
@@ -46,10 +58,11 @@ public final class Server: Sendable {
     }
     var listeners: [Listener] = []
     do {
-      for address in addresses {
+      for endpoint in endpoints {
         listeners.append(
           try Listener(
-            address: address, loops: group.loops, configuration: configuration.connection
+            address: endpoint.address, loops: group.loops,
+            configuration: configuration.connection, tls: endpoint.tls
           ) { connection in
             hosts.first { $0.loop === connection.loop }?.add(connection)
           })
@@ -65,11 +78,24 @@ public final class Server: Sendable {
     self.configuration = configuration
   }
 
+  /// `tls` protects the TCP listeners; Unix sockets stay plain.
   public convenience init(
-    listening address: SocketAddress, configuration: Configuration = .init(),
-    @ServiceBuilder services: () -> [any Service]
+    listening addresses: [SocketAddress], tls: ServerTLS? = nil,
+    configuration: Configuration = .init(), services: [any Service]
   ) throws {
-    try self.init(listening: [address], configuration: configuration, services: services())
+    try self.init(
+      listening: addresses.map { Endpoint($0, tls: $0.isUnix ? nil : tls) },
+      configuration: configuration, services: services)
+  }
+
+  /// With `tls` a Unix socket speaks it too.
+  public convenience init(
+    listening address: SocketAddress, tls: ServerTLS? = nil,
+    configuration: Configuration = .init(), @ServiceBuilder services: () -> [any Service]
+  ) throws {
+    try self.init(
+      listening: [Endpoint(address, tls: tls)], configuration: configuration,
+      services: services())
   }
 
   /// Where it listens, in the order given; port 0 is replaced by the real one.
@@ -100,13 +126,15 @@ public final class Server: Sendable {
   /// Serves until SIGTERM or SIGINT, then shuts down gracefully. `beforeDraining` runs
   /// first: the place to end streams that would never end by themselves. `onceReady` runs as
   /// soon as the signals are caught: the place to tell whoever started the program, who may
-  /// end it from then on.
+  /// end it from then on. `reloading` runs on each SIGHUP, which without it ends the process:
+  /// the place for `ServerTLS.reload()`.
   public func run(
-    beforeDraining: @Sendable () async -> Void = {}, onceReady: () -> Void = {}
+    beforeDraining: @Sendable () async -> Void = {}, reloading: (@Sendable () -> Void)? = nil,
+    onceReady: () -> Void = {}
   ) async {
-    TerminationSignal.arm()
+    TerminationSignal.arm(hangup: reloading != nil)
     onceReady()
-    await TerminationSignal.wait()
+    await TerminationSignal.wait(hangup: reloading)
     await beforeDraining()
     await shutdown()
   }

@@ -48,6 +48,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   var path: String { head.path }
   var metadata: Metadata { head.metadata }
   var userAgent: String? { head.userAgent }
+  var peerIdentity: PeerIdentity? { connection.http2.peerIdentity }
 
   // MARK: The request's head
 

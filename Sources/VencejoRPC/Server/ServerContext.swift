@@ -18,6 +18,9 @@ public struct ServerContext: Sendable {
   public var deadline: ContinuousClock.Instant? { call.deadline }
   /// The other end of the connection.
   public var peer: SocketAddress { call.peer }
+  /// Who the client is, by the certificate it showed; nil when it showed none
+  /// (`ServerTLS.ClientCertificates`).
+  public var peerIdentity: PeerIdentity? { call.peerIdentity }
   /// The loop the connection lives on.
   public var loop: EventLoop { call.loop }
 

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// SIGTERM and SIGINT as something to await.
+/// SIGTERM and SIGINT as something to await, SIGHUP as something to be told of.
 ///
 /// A pipe carries the signal out of the handler: writing is all that a handler may do
 /// (POSIX, "Signal Concepts", async-signal-safe functions).
@@ -10,7 +10,7 @@ enum TerminationSignal {
 
   /// From here on the signals end the process no more; one that comes is kept for `wait()`.
   @discardableResult
-  static func arm() -> Int32 {
+  static func arm(hangup: Bool = false) -> Int32 {
     let reading = descriptors.withLock { pair -> Int32 in
       if let pair { return pair.read }
       var ends: [Int32] = [-1, -1]
@@ -21,15 +21,22 @@ enum TerminationSignal {
     }
     signal(SIGTERM, terminationSignalHandler)
     signal(SIGINT, terminationSignalHandler)
+    if hangup { signal(SIGHUP, terminationSignalHandler) }
     return reading
   }
 
-  static func wait() async {
-    let reading = arm()
+  /// Until SIGTERM or SIGINT; `hangup` runs on a thread of its own, for each SIGHUP.
+  static func wait(hangup: (@Sendable () -> Void)? = nil) async {
+    let reading = arm(hangup: hangup != nil)
     await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
       detachThread {
         var byte: UInt8 = 0
-        while read(reading, &byte, 1) < 0, errno == EINTR {}
+        while true {
+          let count = read(reading, &byte, 1)
+          if count < 0 && errno == EINTR { continue }
+          guard count == 1, byte == UInt8(SIGHUP) else { break }
+          hangup?()
+        }
         continuation.resume()
       }
     }

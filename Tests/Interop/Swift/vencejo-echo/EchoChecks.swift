@@ -1,5 +1,6 @@
 import InteropEcho
 import VencejoCompression
+import VencejoHTTP2
 import VencejoProtobuf
 import VencejoRPC
 
@@ -10,6 +11,7 @@ struct EchoChecks {
   }
 
   let address: String
+  let tls: ClientTLS?
 
   private static let checks: [(String, @Sendable (Interop.EchoClient) async throws -> Void)] = [
     ("unary", unary), ("server streaming", serverStreaming),
@@ -23,8 +25,11 @@ struct EchoChecks {
 
   /// Prints a line per check; true when all passed.
   func run() async -> Bool {
-    guard let channel = try? Channel(address) else {
-      write("not an address: \(address)", to: 1)
+    let channel: Channel
+    do {
+      channel = try Channel(address, tls: tls)
+    } catch {
+      write("no channel: \(error)", to: 1)
       return false
     }
     let client = Interop.EchoClient(channel)

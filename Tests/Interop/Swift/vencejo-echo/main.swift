@@ -1,7 +1,9 @@
 // The Swift side of interop.proto.
 //
-//   vencejo-echo serve ADDRESS [--loop]   serves until SIGTERM
-//   vencejo-echo check ADDRESS            drives the client against a server
+//   vencejo-echo serve ADDRESS [--loop] [--threads N]    serves until SIGTERM
+//       [--tls-cert FILE --tls-key FILE [--tls-client-ca FILE]]
+//   vencejo-echo check ADDRESS [--tls-ca FILE]           drives the client against a server
+//       [--tls-cert FILE --tls-key FILE] [--tls-server-name NAME]
 
 import Glibc
 import InteropEcho
@@ -15,27 +17,58 @@ func write(_ text: String, to descriptor: Int32) {
 }
 
 let arguments = CommandLine.arguments.dropFirst()
+
+func option(_ name: String) -> String? {
+  guard let index = arguments.firstIndex(of: name), index + 1 < arguments.endIndex else {
+    return nil
+  }
+  return arguments[index + 1]
+}
+
+let identity = option("--tls-cert").flatMap { certificate in
+  option("--tls-key").map { (certificate: PEM.file(certificate), key: PEM.file($0)) }
+}
+
+func serverTLS() throws -> ServerTLS? {
+  guard let identity else { return nil }
+  let clients = option("--tls-client-ca").map {
+    ServerTLS.ClientCertificates.required(roots: .file($0))
+  }
+  return try ServerTLS(
+    certificate: identity.certificate, key: identity.key, clientCertificates: clients ?? .none)
+}
+
+func clientTLS() -> ClientTLS? {
+  guard let roots = option("--tls-ca").map({ PEM.file($0) }) else { return nil }
+  var tls =
+    identity.map { .mutual(certificate: $0.certificate, key: $0.key, roots: roots) }
+    ?? ClientTLS.roots(roots)
+  tls.serverName = option("--tls-server-name")
+  return tls
+}
+
 switch (arguments.first, arguments.dropFirst().first) {
 case ("serve", let address?):
   do {
     var configuration = Server.Configuration()
-    if let index = arguments.firstIndex(of: "--threads"), index + 1 < arguments.endIndex {
-      configuration.threads = Int(arguments[index + 1]) ?? 1
-    }
+    configuration.threads = option("--threads").flatMap { Int($0) } ?? configuration.threads
+    let tls = try serverTLS()
     let server = try Server(
-      listening: SocketAddress(parsing: address), configuration: configuration
+      listening: SocketAddress(parsing: address), tls: tls, configuration: configuration
     ) {
       Echo(execution: arguments.contains("--loop") ? .loop : .pool)
       Health()
       Reflection()
     }
-    await server.run(onceReady: { write("listening on \(server.addresses[0])", to: 1) })
+    await server.run(
+      reloading: { try? tls?.reload() },
+      onceReady: { write("listening on \(server.addresses[0])", to: 1) })
   } catch {
     write("vencejo-echo: \(error)", to: 2)
     exit(1)
   }
 case ("check", let address?):
-  exit(await EchoChecks(address: address).run() ? 0 : 1)
+  exit(await EchoChecks(address: address, tls: clientTLS()).run() ? 0 : 1)
 default:
   write("usage: vencejo-echo serve ADDRESS [--loop] [--threads N] | check ADDRESS", to: 2)
   exit(1)
