@@ -10,6 +10,10 @@ extension HTTP2Connection {
   public func shutdownGracefully() {
     loop.assertCurrent()
     guard let session, !isClosed, !isTerminating, !isGoingAway else { return }
+    if let tls, !tls.isEstablished {
+      close()
+      return
+    }
     isGoingAway = true
     isShuttingDown = true
     if isServer {
