@@ -1,4 +1,5 @@
 import Glibc
+import VencejoHTTP2
 import VencejoJSON
 import VencejoProtobuf
 import VencejoRPC
@@ -20,6 +21,7 @@ public enum CallCommand {
       --original-names     names as in the .proto file
       --pretty             one field a line
       -v, --verbose        also print metadata and trailers, on standard error
+    \(TLSOptions.help)
 
     ADDRESS is HOST:PORT or unix:/PATH. Exit codes: 0, 1 for wrong usage, 64 + the status
     code when the call fails.
@@ -28,11 +30,12 @@ public enum CallCommand {
       vencejo call 127.0.0.1:7447 vencejo.auth.v1.AuthService/GetServerInfo
     """
 
-  private static let options: [ArgumentList.Option] = [
-    .init("data", short: "d", value: true), .init("header", short: "H", value: true),
-    .init("timeout", value: true), .init("defaults"), .init("original-names"), .init("pretty"),
-    .init("verbose", short: "v"), .init("help", short: "h"),
-  ]
+  private static let options: [ArgumentList.Option] =
+    [
+      .init("data", short: "d", value: true), .init("header", short: "H", value: true),
+      .init("timeout", value: true), .init("defaults"), .init("original-names"), .init("pretty"),
+      .init("verbose", short: "v"), .init("help", short: "h"),
+    ] + TLSOptions.client
 
   public static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
     do {
@@ -49,7 +52,7 @@ public enum CallCommand {
       json.originalNames = arguments.has("original-names")
       json.pretty = arguments.has("pretty")
       let call = try Call(
-        address: arguments.words[0], method: arguments.words[1],
+        address: arguments.words[0], tls: TLSOptions.client(arguments), method: arguments.words[1],
         data: arguments["data"], options: callOptions(arguments), json: json,
         verbose: arguments.has("verbose"), output: output)
       return try await call.run()
@@ -99,6 +102,7 @@ public enum CallCommand {
 /// One call with its answers on the way to standard output.
 private struct Call {
   let address: String
+  let tls: ClientTLS?
   let service: String
   let methodName: String
   let data: String?
@@ -108,7 +112,8 @@ private struct Call {
   let output: Output
 
   init(
-    address: String, method: String, data: String?, options: CallOptions, json: JSONOptions,
+    address: String, tls: ClientTLS?, method: String, data: String?, options: CallOptions,
+    json: JSONOptions,
     verbose: Bool, output: Output
   ) throws(ArgumentList.Fault) {
     let path = method.drop { $0 == "/" }
@@ -117,6 +122,7 @@ private struct Call {
       path.index(after: slash) < path.endIndex
     else { throw ArgumentList.Fault("'\(method)' is no method: write package.Service/Method") }
     self.address = address
+    self.tls = tls
     service = String(path[..<slash])
     methodName = String(path[path.index(after: slash)...])
     self.data = data
@@ -127,7 +133,7 @@ private struct Call {
   }
 
   func run() async throws -> Int32 {
-    let channel = try Channel(address)
+    let channel = try Channel(address, tls: tls)
     defer { channel.close() }
     let method = try await DescribedMethod.find(
       service, methodName, on: channel, timeout: options.timeout)

@@ -4,9 +4,12 @@ import VencejoRPC
 /// `vencejo list`: the services of any gRPC server, or the methods of one.
 public enum ListCommand {
   static let help = """
-    usage: vencejo list ADDRESS [SERVICE] [--timeout SECONDS]
+    usage: vencejo list ADDRESS [SERVICE] [options]
 
     Lists the services of a gRPC server that offers reflection, or the methods of one.
+
+      --timeout SECONDS    give up after so long (default: 20)
+    \(TLSOptions.help)
 
       vencejo list 127.0.0.1:7447
       vencejo list 127.0.0.1:7447 vencejo.chat.v1.ChatService
@@ -15,7 +18,8 @@ public enum ListCommand {
   public static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
     do {
       let arguments = try ArgumentList(
-        arguments, options: [.init("timeout", value: true), .init("help", short: "h")])
+        arguments,
+        options: [.init("timeout", value: true), .init("help", short: "h")] + TLSOptions.client)
       if arguments.has("help") {
         output.line(help)
         return ExitCode.ok
@@ -30,7 +34,7 @@ public enum ListCommand {
         }
         options.timeout = .milliseconds(max(1, Int64(seconds * 1_000)))
       }
-      let channel = try Channel(arguments.words[0])
+      let channel = try Channel(arguments.words[0], tls: TLSOptions.client(arguments))
       defer { channel.close() }
       let reflection = ReflectionClient(channel: channel, options: options)
       if arguments.words.count == 1 {

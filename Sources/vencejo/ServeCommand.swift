@@ -18,17 +18,23 @@ enum ServeCommand {
       --threads N        event loops (default: one per core)
       --open-sign-up     let callers from other machines make accounts; without it only
                          callers on loopback and Unix sockets may
+      --tls-cert FILE    cipher TCP connections; the certificate, followed by its issuers'
+                         (PEM); Unix sockets stay plain. SIGHUP reads the files anew
+      --tls-key FILE     its private key (PEM)
+      --tls-client-ca FILE
+                         let in only clients with a certificate from these issuers (PEM)
       --log-level LEVEL  error, info (default) or debug, on standard error
 
       vencejo serve
       vencejo serve --listen 127.0.0.1:7447 --listen unix:/run/vencejo.sock --data /var/lib/vencejo
     """
 
-  private static let options: [ArgumentList.Option] = [
-    .init("listen", short: "l", value: true), .init("data", short: "d", value: true),
-    .init("threads", value: true), .init("open-sign-up"), .init("log-level", value: true),
-    .init("help", short: "h"),
-  ]
+  private static let options: [ArgumentList.Option] =
+    [
+      .init("listen", short: "l", value: true), .init("data", short: "d", value: true),
+      .init("threads", value: true), .init("open-sign-up"), .init("log-level", value: true),
+      .init("help", short: "h"),
+    ] + TLSOptions.server
 
   static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
     do {
@@ -61,6 +67,7 @@ enum ServeCommand {
       }
       configuration.threads = threads
     }
+    let tls = try TLSOptions.server(arguments)
     var settings = Backend.Configuration(directory: arguments["data"] ?? "data")
     settings.isSignUpOpen = arguments.has("open-sign-up")
     let backend = try Backend(configuration: settings)
@@ -69,17 +76,21 @@ enum ServeCommand {
     let server: Server
     do {
       server = try Server(
-        listening: addresses, configuration: configuration,
+        listening: addresses, tls: tls, configuration: configuration,
         services: backend.services + [health, Reflection()])
     } catch {
       backend.close()
       throw error
     }
-    await server.run {
+    let draining: @Sendable () async -> Void = {
       log.info("draining")
       health.setAll(.notServing)
       backend.drain()
-    } onceReady: {
+    }
+    // Without certificates SIGHUP ends the program, as it does others.
+    var reloading: (@Sendable () -> Void)?
+    if let tls { reloading = { reload(tls, log) } }
+    await server.run(beforeDraining: draining, reloading: reloading) {
       for address in server.addresses { output.line("listening on \(address)") }
       log.info(
         "vencejo \(VencejoRPC.version), data in \(settings.directory), "
@@ -88,6 +99,15 @@ enum ServeCommand {
     backend.close()
     log.info("stopped")
     return ExitCode.ok
+  }
+
+  private static func reload(_ tls: ServerTLS, _ log: Log) {
+    do {
+      try tls.reload()
+      log.info("read the certificates anew")
+    } catch {
+      log.error("kept the certificates as they were: \(error)")
+    }
   }
 
   private static func address(_ text: String) throws(ArgumentList.Fault) -> SocketAddress {
@@ -113,6 +133,7 @@ struct Log: Sendable {
     self.output = output
   }
 
+  func error(_ text: @autoclosure () -> String) { output.complain(text()) }
   func info(_ text: @autoclosure () -> String) { if level >= 1 { output.complain(text()) } }
   func debug(_ text: @autoclosure () -> String) { if level >= 2 { output.complain(text()) } }
 }

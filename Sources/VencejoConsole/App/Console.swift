@@ -30,7 +30,7 @@ public enum Console {
       configuration.deviceLabel = "console"
       configuration.clientVersion = "vencejo-console"
       client = try VencejoClient(
-        options.server, configuration: configuration, storage: profile)
+        options.server, tls: options.tls, configuration: configuration, storage: profile)
     } catch {
       Output.standard.complain("error: \(error.message)\nhint: --server HOST:PORT")
       return ExitCode.usage

@@ -1,7 +1,8 @@
+import VencejoHTTP2
 import VencejoTools
 
 /// The options of `vencejo console`.
-struct ConsoleOptions: Sendable, Hashable {
+struct ConsoleOptions: Sendable {
   var server = "127.0.0.1:7447"
   /// Each `-c`.
   var commands: [String] = []
@@ -12,6 +13,8 @@ struct ConsoleOptions: Sendable, Hashable {
   var noColour = false
   var profile = "default"
   var help = false
+  /// nil: plain text.
+  var tls: ClientTLS?
 
   init() {}
 
@@ -22,7 +25,7 @@ struct ConsoleOptions: Sendable, Hashable {
         .init("server", short: "s", value: true), .init("command", short: "c", value: true),
         .init("file", short: "f", value: true), .init("json"), .init("keep-going"),
         .init("no-color"), .init("profile", short: "p", value: true), .init("help", short: "h"),
-      ])
+      ] + TLSOptions.client)
     if let word = list.words.first {
       throw ArgumentList.Fault("'\(word)' is no option; a command goes behind -c: -c '\(word)'")
     }
@@ -34,6 +37,7 @@ struct ConsoleOptions: Sendable, Hashable {
     noColour = list.has("no-color")
     profile = list["profile"] ?? profile
     help = list.has("help")
+    tls = try TLSOptions.client(list)
     if !commands.isEmpty, file != nil { throw ArgumentList.Fault("-c and -f exclude each other") }
   }
 
@@ -51,6 +55,7 @@ struct ConsoleOptions: Sendable, Hashable {
       --no-color          no colours; so does the variable NO_COLOR
       --profile, -p NAME  keep sessions apart under another name (default)
       --help, -h          this
+    \(TLSOptions.help)
 
     Sessions and the history are kept, for you alone, in ~/.config/vencejo ($XDG_CONFIG_HOME/vencejo;
     VENCEJO_CONFIG names another folder).
