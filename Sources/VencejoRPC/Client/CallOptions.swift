@@ -10,17 +10,22 @@ public struct CallOptions: Sendable {
   public var waitForReady: Bool
   /// Compresses the request's messages. A server that cannot read it answers UNIMPLEMENTED.
   public var compression: Compression?
+  /// Makes the call again when it fails before the server began to answer; nil leaves it to
+  /// the channel.
+  public var retryPolicy: RetryPolicy?
   /// Of one message, in bytes.
   public var maxReceiveMessageBytes: Int
 
   public init(
     timeout: Duration? = nil, metadata: Metadata = [:], waitForReady: Bool = false,
-    compression: Compression? = nil, maxReceiveMessageBytes: Int = 4 * 1024 * 1024
+    compression: Compression? = nil, retryPolicy: RetryPolicy? = nil,
+    maxReceiveMessageBytes: Int = 4 * 1024 * 1024
   ) {
     self.timeout = timeout
     self.metadata = metadata
     self.waitForReady = waitForReady
     self.compression = compression
+    self.retryPolicy = retryPolicy
     self.maxReceiveMessageBytes = maxReceiveMessageBytes
   }
 }

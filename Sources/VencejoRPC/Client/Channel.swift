@@ -10,6 +10,8 @@ public final class Channel: Sendable {
     public var backoff = Backoff()
     public var userAgent = "grpc-swift-vencejo/\(VencejoRPC.version)"
 
+    /// For calls that do not say otherwise; nil makes none again.
+    public var retryPolicy: RetryPolicy?
     /// See every call, the first one outermost. None costs nothing.
     public var interceptors: [any ClientInterceptor] = []
 

@@ -22,9 +22,12 @@ final class ChannelCore: @unchecked Sendable {
   private var waiting: [ClientCall] = []
   private var headers: [String: HeaderList] = [:]
   private var failures = 0
+  var throttle = RetryThrottle()
   private var lastError: RPCError?
   private var backoffTimer: LoopTimer?
 
+  /// Any thread.
+  var retryPolicy: RetryPolicy? { configuration.retryPolicy }
   /// Any thread.
   var interceptors: [any ClientInterceptor] { configuration.interceptors }
 

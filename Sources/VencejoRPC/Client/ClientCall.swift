@@ -45,6 +45,8 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   private var timer: LoopTimer?
   private var deadline: ContinuousClock.Instant?
   private var transparentRetries = 1
+  private var attempts = 1
+  private var retryTimer: LoopTimer?
 
   // The response, loop.
   private var head = ResponseHead()
@@ -176,6 +178,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
       let left = max((deadline - .now).nanoseconds, 1)
       fields.append(("grpc-timeout", Timeout.format(nanoseconds: left)))
     }
+    if attempts > 1 { fields.append(("grpc-previous-rpc-attempts", "\(attempts - 1)")) }
     if let compression = options.compression {
       fields.append(("grpc-encoding", compression.rawValue))
     }
@@ -217,11 +220,11 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   func stream(
     _ stream: HTTP2Stream, header name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
   ) {
-    head.take(name, value)
+    if stream === self.stream { head.take(name, value) }
   }
 
   func stream(_ stream: HTTP2Stream, headersEndWith endStream: Bool) {
-    guard phase == .open else { return }
+    guard phase == .open, stream === self.stream else { return }
     if stream.headerListOverflowed {
       return abandon(RPCError(.resourceExhausted, "the server's metadata is too large"))
     }
@@ -240,7 +243,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   }
 
   func stream(_ stream: HTTP2Stream, data: UnsafeRawBufferPointer) {
-    guard phase == .open else { return stream.consume(data.count) }
+    guard phase == .open, stream === self.stream else { return stream.consume(data.count) }
     var rest = data
     do {
       while let message = try deframer.next(&rest) {
@@ -260,11 +263,12 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   }
 
   func streamDidEnd(_ stream: HTTP2Stream) {
-    guard phase == .open else { return }
+    guard phase == .open, stream === self.stream else { return }
     var error = head.outcome
     if error == nil, deframer.isInside {
       error = RPCError(.internalError, "the response ends inside a message")
     }
+    if let error, makesAgain(after: error) { return }
     finish(error)
     if !finishedSending { stream.reset(HTTP2Code.cancel) }
   }
@@ -272,8 +276,9 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   func streamDidDrain(_ stream: HTTP2Stream) { drained() }
 
   func stream(_ stream: HTTP2Stream, closedWith code: UInt32) {
-    self.stream = nil
     defer { core.streamClosed() }
+    guard stream === self.stream else { return }
+    self.stream = nil
     guard phase == .open else { return }
     if code == HTTP2Code.refusedStream, !head.hasBegun, request != nil, transparentRetries > 0 {
       transparentRetries -= 1
@@ -282,7 +287,36 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
       return
     }
     if let deadline, deadline <= .now { return finish(Self.deadlinePassed) }
-    finish(core.error(forStreamClosedWith: code))
+    let error = core.error(forStreamClosedWith: code)
+    if !makesAgain(after: error) { finish(error) }
+  }
+
+  /// Makes the call again where its policy and the server allow it.
+  private func makesAgain(after error: RPCError) -> Bool {
+    guard let policy = options.retryPolicy ?? core.retryPolicy else { return false }
+    guard policy.retryableCodes.contains(error.code) else { return false }
+    core.throttle.failed()
+    // The request is kept until the server begins to answer.
+    guard request != nil, attempts < policy.maxAttempts, core.throttle.allowsRetry else {
+      return false
+    }
+    let delay: Duration
+    switch head.retryPushback {
+    case nil: delay = policy.delay(afterAttempts: attempts)
+    case let pushback? where pushback >= 0: delay = .milliseconds(pushback)
+    default: return false
+    }
+    attempts += 1
+    phase = .waiting
+    stream = nil
+    head = ResponseHead()
+    deframer = Deframer(limit: deframer.limit)
+    single = nil
+    retryTimer = loop.schedule(after: delay) { [weak self] in
+      guard let self, self.phase == .waiting else { return }
+      self.core.submit(self)
+    }
+    return true
   }
 
   // MARK: The end
@@ -300,7 +334,10 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     phase = .done
     timer?.cancel()
     timer = nil
+    retryTimer?.cancel()
+    retryTimer = nil
     request = nil
+    if error == nil { core.throttle.succeeded() }
     guard transforms != nil else { return conclude(error) }
     // Interceptors come between the call's end and its caller, unless the caller gave up.
     openGate(error.map { .failure($0) } ?? .success(()))

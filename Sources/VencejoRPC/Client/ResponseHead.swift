@@ -17,6 +17,9 @@ struct ResponseHead {
   private var block = Metadata()
   /// The metadata after the messages.
   private(set) var trailing = Metadata()
+  /// What the server says of another attempt, in milliseconds; negative asks for none (gRFC
+  /// A6, "Pushback").
+  private(set) var retryPushback: Int64?
   /// Whether the server has answered anything.
   private(set) var hasBegun = false
 
@@ -27,7 +30,9 @@ struct ResponseHead {
     } else if name.equals("content-type") {
       hasGRPCContentType = value.starts(with: "application/grpc".utf8)
     } else if name.starts(with: "grpc-".utf8) {
-      if name.equals("grpc-encoding") {
+      if name.equals("grpc-retry-pushback-ms") {
+        retryPushback = Int64(String(decoding: value, as: UTF8.self)) ?? -1
+      } else if name.equals("grpc-encoding") {
         encoding = String(decoding: value.prefix(64), as: UTF8.self)
       } else {
         _ = status.take(name: name, value: value)

@@ -1,0 +1,47 @@
+/// When a failed call is made again (gRPC "Retry Design", gRFC A6).
+///
+/// A call is made again as long as the server has not begun to answer it: after the first
+/// response headers it is committed. Calls whose requests stream are never made again.
+public struct RetryPolicy: Sendable, Hashable {
+  /// Attempts altogether, from 2 to 5.
+  public var maxAttempts: Int
+  public var initialBackoff: Duration
+  public var maxBackoff: Duration
+  public var backoffMultiplier: Double
+  /// Statuses that are worth another attempt.
+  public var retryableCodes: Set<StatusCode>
+
+  public init(
+    maxAttempts: Int = 3, initialBackoff: Duration = .milliseconds(100),
+    maxBackoff: Duration = .seconds(1), backoffMultiplier: Double = 2,
+    retryableCodes: Set<StatusCode> = [.unavailable]
+  ) {
+    self.maxAttempts = min(max(maxAttempts, 1), 5)
+    self.initialBackoff = initialBackoff
+    self.maxBackoff = maxBackoff
+    self.backoffMultiplier = backoffMultiplier
+    self.retryableCodes = retryableCodes
+  }
+
+  /// The delay before the attempt after `made` attempts: between nothing and the backoff, so
+  /// that clients which failed together do not come back together.
+  func delay(afterAttempts made: Int) -> Duration {
+    let ceiling = Double(maxBackoff.nanoseconds)
+    var backoff = Double(initialBackoff.nanoseconds)
+    for _ in 1..<max(made, 1) where backoff < ceiling { backoff *= backoffMultiplier }
+    return .nanoseconds(Int64(Double.random(in: 0...1) * min(backoff, ceiling)))
+  }
+}
+
+/// Stops retries of a channel while too many of its calls fail (gRFC A6, "Throttling Retry
+/// Attempts and Hedged RPCs").
+struct RetryThrottle {
+  private let maxTokens = 10.0
+  private let tokenRatio = 0.1
+  private var tokens = 10.0
+
+  var allowsRetry: Bool { tokens > maxTokens / 2 }
+
+  mutating func succeeded() { tokens = min(maxTokens, tokens + tokenRatio) }
+  mutating func failed() { tokens = max(0, tokens - 1) }
+}

@@ -1,0 +1,161 @@
+import InteropEcho
+import Synchronization
+import Testing
+import VencejoHTTP2
+
+@testable import VencejoRPC
+
+@Suite("Retries")
+struct RetryTests {
+  /// Fails so many times, then answers.
+  private final class Flaky: Interop.EchoService {
+    let calls = Atomic<Int>(0)
+    let failures: Int
+    let code: StatusCode
+    let beginsFirst: Bool
+
+    init(failures: Int, code: StatusCode = .unavailable, beginsFirst: Bool = false) {
+      self.failures = failures
+      self.code = code
+      self.beginsFirst = beginsFirst
+    }
+
+    private func attempt(_ context: ServerContext) throws {
+      let number = calls.add(1, ordering: .relaxed).newValue
+      if beginsFirst { context.sendInitialMetadata(["begun": "1"]) }
+      if number <= failures { throw RPCError(code, "attempt \(number)") }
+    }
+
+    func unary(
+      _ request: Interop.EchoRequest, _ context: ServerContext
+    ) async throws -> Interop.EchoResponse {
+      try attempt(context)
+      return .init(payload: request.payload)
+    }
+
+    func serverStream(
+      _ request: Interop.EchoRequest, _ out: ResponseWriter<Interop.EchoResponse>,
+      _ context: ServerContext
+    ) async throws {
+      try attempt(context)
+      for index in 0..<3 { try await out.send(.init(index: Int32(index))) }
+    }
+
+    func clientStream(
+      _ requests: RequestStream<Interop.EchoRequest>, _ context: ServerContext
+    ) async throws -> Interop.EchoResponse {
+      try attempt(context)
+      return .init()
+    }
+  }
+
+  private static let quick = RetryPolicy(
+    maxAttempts: 4, initialBackoff: .milliseconds(1), maxBackoff: .milliseconds(4))
+
+  @Test func aCallIsMadeAgainUntilItSucceeds() async throws {
+    let flaky = Flaky(failures: 3)
+    try await withHarness(services: [flaky]) { harness in
+      let answer = try await harness.echo.unary(
+        .init(payload: [1]), .init(retryPolicy: Self.quick))
+      #expect(answer.payload == [1])
+      #expect(flaky.calls.load(ordering: .relaxed) == 4)
+    }
+  }
+
+  @Test func streamsAreTooBeforeTheyBegin() async throws {
+    let flaky = Flaky(failures: 2)
+    try await withHarness(services: [flaky]) { harness in
+      var indices: [Int32] = []
+      for try await answer in harness.echo.serverStream(.init(), .init(retryPolicy: Self.quick)) {
+        indices.append(answer.index)
+      }
+      #expect(indices == [0, 1, 2])
+    }
+  }
+
+  @Test func attemptsAreCounted() async throws {
+    let flaky = Flaky(failures: 100)
+    try await withHarness(services: [flaky]) { harness in
+      let error = try await failure {
+        _ = try await harness.echo.unary(.init(), .init(retryPolicy: Self.quick))
+      }
+      #expect(error?.message == "attempt 4")
+      #expect(flaky.calls.load(ordering: .relaxed) == 4)
+    }
+  }
+
+  @Test func otherStatusesAreNot() async throws {
+    let flaky = Flaky(failures: 1, code: .internalError)
+    try await withHarness(services: [flaky]) { harness in
+      let error = try await failure {
+        _ = try await harness.echo.unary(.init(), .init(retryPolicy: Self.quick))
+      }
+      #expect(error?.code == .internalError)
+      #expect(flaky.calls.load(ordering: .relaxed) == 1)
+    }
+  }
+
+  @Test func aCallThatBeganIsNot() async throws {
+    let flaky = Flaky(failures: 1, beginsFirst: true)
+    try await withHarness(services: [flaky]) { harness in
+      let error = try await failure {
+        _ = try await harness.echo.unary(.init(), .init(retryPolicy: Self.quick))
+      }
+      #expect(error?.code == .unavailable)
+      #expect(flaky.calls.load(ordering: .relaxed) == 1)
+    }
+  }
+
+  @Test func aStreamOfRequestsIsNot() async throws {
+    let flaky = Flaky(failures: 1)
+    try await withHarness(services: [flaky]) { harness in
+      let call = harness.echo.clientStream(.init(retryPolicy: Self.quick))
+      call.finish()
+      let error = try await failure { _ = try await call.response }
+      #expect(error?.code == .unavailable)
+    }
+  }
+
+  @Test func theDeadlineEndsTheAttempts() async throws {
+    let flaky = Flaky(failures: 100)
+    let slow = RetryPolicy(
+      maxAttempts: 5, initialBackoff: .seconds(600), maxBackoff: .seconds(600))
+    try await withHarness(services: [flaky]) { harness in
+      let error = try await failure {
+        _ = try await harness.echo.unary(
+          .init(), .init(timeout: .milliseconds(100), retryPolicy: slow))
+      }
+      // A delay near zero is possible, so the attempts may also have run out.
+      #expect(error?.code == .deadlineExceeded || error?.message == "attempt 5")
+    }
+  }
+
+  // gRFC A6: half of ten tokens must be left; a failure takes one, a success gives a tenth.
+  @Test func tooManyFailuresStopRetries() {
+    var throttle = RetryThrottle()
+    for _ in 0..<4 { throttle.failed() }
+    #expect(throttle.allowsRetry)
+    throttle.failed()
+    #expect(!throttle.allowsRetry)
+    for _ in 0..<11 { throttle.succeeded() }
+    #expect(throttle.allowsRetry)
+  }
+
+  @Test func delaysStayBelowTheirBackoff() {
+    let policy = RetryPolicy(
+      maxAttempts: 5, initialBackoff: .milliseconds(100), maxBackoff: .milliseconds(350),
+      backoffMultiplier: 2)
+    for (made, bound) in [(1, 100), (2, 200), (3, 350), (4, 350)] {
+      for _ in 0..<100 { #expect(policy.delay(afterAttempts: made) <= .milliseconds(bound)) }
+    }
+  }
+
+  @Test(arguments: [("250", 250), ("0", 0), ("-1", -1), ("soon", -1)])
+  func pushbackIsRead(_ text: String, _ milliseconds: Int64) {
+    var head = ResponseHead()
+    Array("grpc-retry-pushback-ms".utf8).withUnsafeBytes { name in
+      Array(text.utf8).withUnsafeBytes { head.take(name, $0) }
+    }
+    #expect(head.retryPushback == milliseconds)
+  }
+}
