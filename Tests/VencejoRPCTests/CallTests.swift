@@ -342,6 +342,31 @@ struct ConnectionTests {
     }
   }
 
+  @Test func aServerIsReachedInProcess() async throws {
+    let server = try Server(listening: [Server.Endpoint](), services: [Echo()])
+    let channel = server.channel()
+    let echo = Interop.EchoClient(channel)
+    #expect(try await echo.unary(.init(payload: [1, 2])).payload == [1, 2])
+    let large = [UInt8](repeating: 7, count: 3 << 20)
+    #expect(try await echo.unary(.init(payload: large)).payload == large)
+    let talk = echo.bidirectional()
+    var answers = talk.makeAsyncIterator()
+    for size in 0..<100 {
+      try await talk.send(.init(payload: Array(repeating: 1, count: size)))
+      #expect(try await answers.next()?.payload.count == size)
+    }
+    talk.finish()
+    #expect(try await answers.next() == nil)
+    let late = try await failure {
+      _ = try await echo.unary(.init(delayMilliseconds: 60_000), .init(timeout: .milliseconds(50)))
+    }
+    #expect(late?.code == .deadlineExceeded)
+    await server.shutdown()
+    let after = try await failure { _ = try await echo.unary(.init()) }
+    #expect(after?.code == .unavailable)
+    channel.close()
+  }
+
   @Test(arguments: ["nonsense", "host:", ":1", "host:0", "host:70000", "http://host:1", ""])
   func refusesTargetsItCannotRead(_ target: String) {
     #expect(throws: RPCError.self) { _ = try Channel(target) }

@@ -48,6 +48,12 @@ public final class Channel: Sendable {
     self.configuration = configuration
   }
 
+  init(_ addresses: Target.Addresses, configuration: Configuration) {
+    target = Target(addresses)
+    tls = nil
+    self.configuration = configuration
+  }
+
   deinit {
     guard let core = started.withLock({ $0 }) else { return }
     Self.stop(core)

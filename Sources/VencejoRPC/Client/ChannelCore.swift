@@ -78,6 +78,18 @@ final class ChannelCore: @unchecked Sendable {
     let loop = loop
     switch target.addresses {
     case .known(let addresses): attempt(addresses[...])
+    case .inProcess(let connector):
+      guard let descriptor = connector() else {
+        return failed(RPCError(.unavailable, "the server is shut down", origin: .transport))
+      }
+      do {
+        connected(
+          try HTTP2Connection.adopt(
+            descriptor: descriptor, isServer: false, on: loop,
+            configuration: configuration.connection))
+      } catch {
+        failed(RPCError(.unavailable, "no connection: \(error)", origin: .transport))
+      }
     case .host(let host, let port):
       // getaddrinfo blocks for seconds when a name server is away.
       detachThread {

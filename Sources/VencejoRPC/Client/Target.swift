@@ -7,6 +7,8 @@ struct Target: Sendable, CustomStringConvertible {
   enum Addresses: Sendable {
     case known([SocketAddress])
     case host(String, UInt16)
+    /// Makes a connected socket and gives its descriptor away.
+    case inProcess(@Sendable () -> Int32?)
   }
 
   let description: String
@@ -21,6 +23,13 @@ struct Target: Sendable, CustomStringConvertible {
     if host.hasPrefix("[") { host = host.dropFirst().prefix { $0 != "]" && $0 != "%" } }
     if host.hasSuffix(".") { host = host.dropLast() }
     return String(host)
+  }
+
+  /// For addresses that have no text.
+  init(_ addresses: Addresses) {
+    description = "in process"
+    self.addresses = addresses
+    authority = "localhost"
   }
 
   init(_ text: String) throws(RPCError) {

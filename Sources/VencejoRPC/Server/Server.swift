@@ -43,6 +43,7 @@ public final class Server: Sendable {
   private let listeners: [Listener]
   private let configuration: Configuration
   private let state = Mutex(false)
+  private let turn = Atomic<Int>(0)
 
   /// Throws `HTTP2Error` when an address cannot be bound, and ALREADY_EXISTS when two
   /// services offer the same method.
@@ -96,6 +97,13 @@ public final class Server: Sendable {
     try self.init(
       listening: [Endpoint(address, tls: tls)], configuration: configuration,
       services: services())
+  }
+
+  var isShutDown: Bool { state.withLock { $0 } }
+
+  /// The hosts in turn.
+  func nextHost() -> ServerHost {
+    hosts[(turn.wrappingAdd(1, ordering: .relaxed).oldValue & .max) % hosts.count]
   }
 
   /// Where it listens, in the order given; port 0 is replaced by the real one.
@@ -165,6 +173,7 @@ final class ServerHost: @unchecked Sendable {
   let handlerLimit: Int
   let interceptors: [any ServerInterceptor]
   let compression: Compression?
+  let connection: ConnectionConfiguration
   private var connections: [ObjectIdentifier: ServerConnection] = [:]
   private let count = Atomic<Int>(0)
   private var draining = false
@@ -176,6 +185,7 @@ final class ServerHost: @unchecked Sendable {
     handlerLimit = configuration.maxHandlersPerConnection
     interceptors = configuration.interceptors
     compression = configuration.compression
+    connection = configuration.connection
   }
 
   /// Any thread.
