@@ -8,16 +8,18 @@ extension Google {
     base64: """
       CiVnb29nbGUvcHJvdG9idWYvY29tcGlsZXIvcGx1Z2luLnByb3RvEhhnb29nbGUucHJvdG9idWYuY29tcGlsZXIaIGdvb2ds\
       ZS9wcm90b2J1Zi9kZXNjcmlwdG9yLnByb3RvImMKB1ZlcnNpb24SFAoFbWFqb3IYASABKAVSBW1ham9yEhQKBW1pbm9yGAIg\
-      ASgFUgVtaW5vchIUCgVwYXRjaBgDIAEoBVIFcGF0Y2gSFgoGc3VmZml4GAQgASgJUgZzdWZmaXgi8QEKFENvZGVHZW5lcmF0\
+      ASgFUgVtaW5vchIUCgVwYXRjaBgDIAEoBVIFcGF0Y2gSFgoGc3VmZml4GAQgASgJUgZzdWZmaXgizwIKFENvZGVHZW5lcmF0\
       b3JSZXF1ZXN0EigKEGZpbGVfdG9fZ2VuZXJhdGUYASADKAlSDmZpbGVUb0dlbmVyYXRlEhwKCXBhcmFtZXRlchgCIAEoCVIJ\
       cGFyYW1ldGVyEkwKEGNvbXBpbGVyX3ZlcnNpb24YAyABKAsyIS5nb29nbGUucHJvdG9idWYuY29tcGlsZXIuVmVyc2lvblIP\
       Y29tcGlsZXJWZXJzaW9uEkMKCnByb3RvX2ZpbGUYDyADKAsyJC5nb29nbGUucHJvdG9idWYuRmlsZURlc2NyaXB0b3JQcm90\
-      b1IJcHJvdG9GaWxlIt4CChVDb2RlR2VuZXJhdG9yUmVzcG9uc2USFAoFZXJyb3IYASABKAlSBWVycm9yEi0KEnN1cHBvcnRl\
-      ZF9mZWF0dXJlcxgCIAEoBFIRc3VwcG9ydGVkRmVhdHVyZXMSSAoEZmlsZRgPIAMoCzI0Lmdvb2dsZS5wcm90b2J1Zi5jb21w\
-      aWxlci5Db2RlR2VuZXJhdG9yUmVzcG9uc2UuRmlsZVIEZmlsZRpdCgRGaWxlEhIKBG5hbWUYASABKAlSBG5hbWUSJwoPaW5z\
-      ZXJ0aW9uX3BvaW50GAIgASgJUg5pbnNlcnRpb25Qb2ludBIYCgdjb250ZW50GA8gASgJUgdjb250ZW50IlcKB0ZlYXR1cmUS\
-      EAoMRkVBVFVSRV9OT05FEAASGwoXRkVBVFVSRV9QUk9UTzNfT1BUSU9OQUwQARIdChlGRUFUVVJFX1NVUFBPUlRTX0VESVRJ\
-      T05TEAI=
+      b1IJcHJvdG9GaWxlElwKF3NvdXJjZV9maWxlX2Rlc2NyaXB0b3JzGBEgAygLMiQuZ29vZ2xlLnByb3RvYnVmLkZpbGVEZXNj\
+      cmlwdG9yUHJvdG9SFXNvdXJjZUZpbGVEZXNjcmlwdG9ycyKwAwoVQ29kZUdlbmVyYXRvclJlc3BvbnNlEhQKBWVycm9yGAEg\
+      ASgJUgVlcnJvchItChJzdXBwb3J0ZWRfZmVhdHVyZXMYAiABKARSEXN1cHBvcnRlZEZlYXR1cmVzEicKD21pbmltdW1fZWRp\
+      dGlvbhgDIAEoBVIObWluaW11bUVkaXRpb24SJwoPbWF4aW11bV9lZGl0aW9uGAQgASgFUg5tYXhpbXVtRWRpdGlvbhJICgRm\
+      aWxlGA8gAygLMjQuZ29vZ2xlLnByb3RvYnVmLmNvbXBpbGVyLkNvZGVHZW5lcmF0b3JSZXNwb25zZS5GaWxlUgRmaWxlGl0K\
+      BEZpbGUSEgoEbmFtZRgBIAEoCVIEbmFtZRInCg9pbnNlcnRpb25fcG9pbnQYAiABKAlSDmluc2VydGlvblBvaW50EhgKB2Nv\
+      bnRlbnQYDyABKAlSB2NvbnRlbnQiVwoHRmVhdHVyZRIQCgxGRUFUVVJFX05PTkUQABIbChdGRUFUVVJFX1BST1RPM19PUFRJ\
+      T05BTBABEh0KGUZFQVRVUkVfU1VQUE9SVFNfRURJVElPTlMQAg==
       """,
     dependencies: { [VencejoProtobuf::Google.descriptorProto] }
   )
@@ -93,6 +95,8 @@ extension Google {
     public var compilerVersion: VencejoProtobuf::Google.Version?
     /// The files to generate and all they import, an imported file always first.
     public var protoFile: [VencejoProtobuf::Google.FileDescriptorProto] = []
+    /// The files to generate with the options plugins may see but programs do not keep.
+    public var sourceFileDescriptors: [VencejoProtobuf::Google.FileDescriptorProto] = []
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
     public static var messageName: Swift::String { "google.protobuf.compiler.CodeGeneratorRequest" }
@@ -102,12 +106,14 @@ extension Google {
       fileToGenerate: [Swift::String] = [],
       parameter: Swift::String? = nil,
       compilerVersion: VencejoProtobuf::Google.Version? = nil,
-      protoFile: [VencejoProtobuf::Google.FileDescriptorProto] = []
+      protoFile: [VencejoProtobuf::Google.FileDescriptorProto] = [],
+      sourceFileDescriptors: [VencejoProtobuf::Google.FileDescriptorProto] = []
     ) {
       self.fileToGenerate = fileToGenerate
       self.parameter = parameter
       self.compilerVersion = compilerVersion
       self.protoFile = protoFile
+      self.sourceFileDescriptors = sourceFileDescriptors
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -119,6 +125,7 @@ extension Google {
         case 18: self.parameter = reader.string()
         case 26: reader.message(into: &self.compilerVersion)
         case 122: reader.message(into: &self.protoFile)
+        case 138: reader.message(into: &self.sourceFileDescriptors)
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
@@ -126,6 +133,7 @@ extension Google {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
+      writer.message(138, self.sourceFileDescriptors)
       writer.message(122, self.protoFile)
       if let value = self.compilerVersion { writer.message(26, value) }
       if let value = self.parameter { writer.string(18, value) }
@@ -139,6 +147,9 @@ extension Google {
     public var error: Swift::String?
     /// The Features this plugin knows, or-ed together.
     public var supportedFeatures: Swift::UInt64?
+    /// The first and the last Edition this plugin knows.
+    public var minimumEdition: Swift::Int32?
+    public var maximumEdition: Swift::Int32?
     public var file: [VencejoProtobuf::Google.CodeGeneratorResponse.File] = []
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
@@ -148,10 +159,14 @@ extension Google {
     public init(
       error: Swift::String? = nil,
       supportedFeatures: Swift::UInt64? = nil,
+      minimumEdition: Swift::Int32? = nil,
+      maximumEdition: Swift::Int32? = nil,
       file: [VencejoProtobuf::Google.CodeGeneratorResponse.File] = []
     ) {
       self.error = error
       self.supportedFeatures = supportedFeatures
+      self.minimumEdition = minimumEdition
+      self.maximumEdition = maximumEdition
       self.file = file
     }
     @inline(never)
@@ -162,6 +177,8 @@ extension Google {
         case 0: return
         case 10: self.error = reader.string()
         case 16: self.supportedFeatures = reader.uint64()
+        case 24: self.minimumEdition = reader.int32()
+        case 32: self.maximumEdition = reader.int32()
         case 122: reader.message(into: &self.file)
         default: reader.unknown(tag, into: &self.unknownFields)
         }
@@ -171,6 +188,8 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(122, self.file)
+      if let value = self.maximumEdition { writer.int32(32, value) }
+      if let value = self.minimumEdition { writer.int32(24, value) }
       if let value = self.supportedFeatures { writer.uint64(16, value) }
       if let value = self.error { writer.string(10, value) }
     }

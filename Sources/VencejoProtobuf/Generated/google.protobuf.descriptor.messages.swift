@@ -6,119 +6,227 @@ extension Google {
   public static let descriptorProto = VencejoProtobuf::FileDescriptor(
     path: "google/protobuf/descriptor.proto",
     base64: """
-      CiBnb29nbGUvcHJvdG9idWYvZGVzY3JpcHRvci5wcm90bxIPZ29vZ2xlLnByb3RvYnVmIk0KEUZpbGVEZXNjcmlwdG9yU2V0\
-      EjgKBGZpbGUYASADKAsyJC5nb29nbGUucHJvdG9idWYuRmlsZURlc2NyaXB0b3JQcm90b1IEZmlsZSLkBAoTRmlsZURlc2Ny\
-      aXB0b3JQcm90bxISCgRuYW1lGAEgASgJUgRuYW1lEhgKB3BhY2thZ2UYAiABKAlSB3BhY2thZ2USHgoKZGVwZW5kZW5jeRgD\
-      IAMoCVIKZGVwZW5kZW5jeRIrChFwdWJsaWNfZGVwZW5kZW5jeRgKIAMoBVIQcHVibGljRGVwZW5kZW5jeRInCg93ZWFrX2Rl\
-      cGVuZGVuY3kYCyADKAVSDndlYWtEZXBlbmRlbmN5EkMKDG1lc3NhZ2VfdHlwZRgEIAMoCzIgLmdvb2dsZS5wcm90b2J1Zi5E\
-      ZXNjcmlwdG9yUHJvdG9SC21lc3NhZ2VUeXBlEkEKCWVudW1fdHlwZRgFIAMoCzIkLmdvb2dsZS5wcm90b2J1Zi5FbnVtRGVz\
-      Y3JpcHRvclByb3RvUghlbnVtVHlwZRJBCgdzZXJ2aWNlGAYgAygLMicuZ29vZ2xlLnByb3RvYnVmLlNlcnZpY2VEZXNjcmlw\
-      dG9yUHJvdG9SB3NlcnZpY2USQwoJZXh0ZW5zaW9uGAcgAygLMiUuZ29vZ2xlLnByb3RvYnVmLkZpZWxkRGVzY3JpcHRvclBy\
-      b3RvUglleHRlbnNpb24SNgoHb3B0aW9ucxgIIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5GaWxlT3B0aW9uc1IHb3B0aW9ucxJJ\
-      ChBzb3VyY2VfY29kZV9pbmZvGAkgASgLMh8uZ29vZ2xlLnByb3RvYnVmLlNvdXJjZUNvZGVJbmZvUg5zb3VyY2VDb2RlSW5m\
-      bxIWCgZzeW50YXgYDCABKAlSBnN5bnRheCK5BgoPRGVzY3JpcHRvclByb3RvEhIKBG5hbWUYASABKAlSBG5hbWUSOwoFZmll\
-      bGQYAiADKAsyJS5nb29nbGUucHJvdG9idWYuRmllbGREZXNjcmlwdG9yUHJvdG9SBWZpZWxkEkMKCWV4dGVuc2lvbhgGIAMo\
-      CzIlLmdvb2dsZS5wcm90b2J1Zi5GaWVsZERlc2NyaXB0b3JQcm90b1IJZXh0ZW5zaW9uEkEKC25lc3RlZF90eXBlGAMgAygL\
-      MiAuZ29vZ2xlLnByb3RvYnVmLkRlc2NyaXB0b3JQcm90b1IKbmVzdGVkVHlwZRJBCgllbnVtX3R5cGUYBCADKAsyJC5nb29n\
-      bGUucHJvdG9idWYuRW51bURlc2NyaXB0b3JQcm90b1IIZW51bVR5cGUSWAoPZXh0ZW5zaW9uX3JhbmdlGAUgAygLMi8uZ29v\
-      Z2xlLnByb3RvYnVmLkRlc2NyaXB0b3JQcm90by5FeHRlbnNpb25SYW5nZVIOZXh0ZW5zaW9uUmFuZ2USRAoKb25lb2ZfZGVj\
-      bBgIIAMoCzIlLmdvb2dsZS5wcm90b2J1Zi5PbmVvZkRlc2NyaXB0b3JQcm90b1IJb25lb2ZEZWNsEjkKB29wdGlvbnMYByAB\
-      KAsyHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlvbnNSB29wdGlvbnMSVQoOcmVzZXJ2ZWRfcmFuZ2UYCSADKAsyLi5n\
-      b29nbGUucHJvdG9idWYuRGVzY3JpcHRvclByb3RvLlJlc2VydmVkUmFuZ2VSDXJlc2VydmVkUmFuZ2USIwoNcmVzZXJ2ZWRf\
-      bmFtZRgKIAMoCVIMcmVzZXJ2ZWROYW1lGnoKDkV4dGVuc2lvblJhbmdlEhQKBXN0YXJ0GAEgASgFUgVzdGFydBIQCgNlbmQY\
-      AiABKAVSA2VuZBJACgdvcHRpb25zGAMgASgLMiYuZ29vZ2xlLnByb3RvYnVmLkV4dGVuc2lvblJhbmdlT3B0aW9uc1IHb3B0\
-      aW9ucxo3Cg1SZXNlcnZlZFJhbmdlEhQKBXN0YXJ0GAEgASgFUgVzdGFydBIQCgNlbmQYAiABKAVSA2VuZCJ8ChVFeHRlbnNp\
-      b25SYW5nZU9wdGlvbnMSWAoUdW5pbnRlcnByZXRlZF9vcHRpb24Y5wcgAygLMiQuZ29vZ2xlLnByb3RvYnVmLlVuaW50ZXJw\
-      cmV0ZWRPcHRpb25SE3VuaW50ZXJwcmV0ZWRPcHRpb24qCQjoBxCAgICAAiLBBgoURmllbGREZXNjcmlwdG9yUHJvdG8SEgoE\
-      bmFtZRgBIAEoCVIEbmFtZRIWCgZudW1iZXIYAyABKAVSBm51bWJlchJBCgVsYWJlbBgEIAEoDjIrLmdvb2dsZS5wcm90b2J1\
-      Zi5GaWVsZERlc2NyaXB0b3JQcm90by5MYWJlbFIFbGFiZWwSPgoEdHlwZRgFIAEoDjIqLmdvb2dsZS5wcm90b2J1Zi5GaWVs\
-      ZERlc2NyaXB0b3JQcm90by5UeXBlUgR0eXBlEhsKCXR5cGVfbmFtZRgGIAEoCVIIdHlwZU5hbWUSGgoIZXh0ZW5kZWUYAiAB\
-      KAlSCGV4dGVuZGVlEiMKDWRlZmF1bHRfdmFsdWUYByABKAlSDGRlZmF1bHRWYWx1ZRIfCgtvbmVvZl9pbmRleBgJIAEoBVIK\
-      b25lb2ZJbmRleBIbCglqc29uX25hbWUYCiABKAlSCGpzb25OYW1lEjcKB29wdGlvbnMYCCABKAsyHS5nb29nbGUucHJvdG9i\
-      dWYuRmllbGRPcHRpb25zUgdvcHRpb25zEicKD3Byb3RvM19vcHRpb25hbBgRIAEoCFIOcHJvdG8zT3B0aW9uYWwitgIKBFR5\
-      cGUSDwoLVFlQRV9ET1VCTEUQARIOCgpUWVBFX0ZMT0FUEAISDgoKVFlQRV9JTlQ2NBADEg8KC1RZUEVfVUlOVDY0EAQSDgoK\
-      VFlQRV9JTlQzMhAFEhAKDFRZUEVfRklYRUQ2NBAGEhAKDFRZUEVfRklYRUQzMhAHEg0KCVRZUEVfQk9PTBAIEg8KC1RZUEVf\
-      U1RSSU5HEAkSDgoKVFlQRV9HUk9VUBAKEhAKDFRZUEVfTUVTU0FHRRALEg4KClRZUEVfQllURVMQDBIPCgtUWVBFX1VJTlQz\
-      MhANEg0KCVRZUEVfRU5VTRAOEhEKDVRZUEVfU0ZJWEVEMzIQDxIRCg1UWVBFX1NGSVhFRDY0EBASDwoLVFlQRV9TSU5UMzIQ\
-      ERIPCgtUWVBFX1NJTlQ2NBASIkMKBUxhYmVsEhIKDkxBQkVMX09QVElPTkFMEAESEgoOTEFCRUxfUkVRVUlSRUQQAhISCg5M\
-      QUJFTF9SRVBFQVRFRBADImMKFE9uZW9mRGVzY3JpcHRvclByb3RvEhIKBG5hbWUYASABKAlSBG5hbWUSNwoHb3B0aW9ucxgC\
-      IAEoCzIdLmdvb2dsZS5wcm90b2J1Zi5PbmVvZk9wdGlvbnNSB29wdGlvbnMi4wIKE0VudW1EZXNjcmlwdG9yUHJvdG8SEgoE\
-      bmFtZRgBIAEoCVIEbmFtZRI/CgV2YWx1ZRgCIAMoCzIpLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVEZXNjcmlwdG9yUHJv\
-      dG9SBXZhbHVlEjYKB29wdGlvbnMYAyABKAsyHC5nb29nbGUucHJvdG9idWYuRW51bU9wdGlvbnNSB29wdGlvbnMSXQoOcmVz\
-      ZXJ2ZWRfcmFuZ2UYBCADKAsyNi5nb29nbGUucHJvdG9idWYuRW51bURlc2NyaXB0b3JQcm90by5FbnVtUmVzZXJ2ZWRSYW5n\
-      ZVINcmVzZXJ2ZWRSYW5nZRIjCg1yZXNlcnZlZF9uYW1lGAUgAygJUgxyZXNlcnZlZE5hbWUaOwoRRW51bVJlc2VydmVkUmFu\
-      Z2USFAoFc3RhcnQYASABKAVSBXN0YXJ0EhAKA2VuZBgCIAEoBVIDZW5kIoMBChhFbnVtVmFsdWVEZXNjcmlwdG9yUHJvdG8S\
-      EgoEbmFtZRgBIAEoCVIEbmFtZRIWCgZudW1iZXIYAiABKAVSBm51bWJlchI7CgdvcHRpb25zGAMgASgLMiEuZ29vZ2xlLnBy\
-      b3RvYnVmLkVudW1WYWx1ZU9wdGlvbnNSB29wdGlvbnMipwEKFlNlcnZpY2VEZXNjcmlwdG9yUHJvdG8SEgoEbmFtZRgBIAEo\
-      CVIEbmFtZRI+CgZtZXRob2QYAiADKAsyJi5nb29nbGUucHJvdG9idWYuTWV0aG9kRGVzY3JpcHRvclByb3RvUgZtZXRob2QS\
-      OQoHb3B0aW9ucxgDIAEoCzIfLmdvb2dsZS5wcm90b2J1Zi5TZXJ2aWNlT3B0aW9uc1IHb3B0aW9ucyKJAgoVTWV0aG9kRGVz\
-      Y3JpcHRvclByb3RvEhIKBG5hbWUYASABKAlSBG5hbWUSHQoKaW5wdXRfdHlwZRgCIAEoCVIJaW5wdXRUeXBlEh8KC291dHB1\
-      dF90eXBlGAMgASgJUgpvdXRwdXRUeXBlEjgKB29wdGlvbnMYBCABKAsyHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9u\
-      c1IHb3B0aW9ucxIwChBjbGllbnRfc3RyZWFtaW5nGAUgASgIOgVmYWxzZVIPY2xpZW50U3RyZWFtaW5nEjAKEHNlcnZlcl9z\
-      dHJlYW1pbmcYBiABKAg6BWZhbHNlUg9zZXJ2ZXJTdHJlYW1pbmcikQkKC0ZpbGVPcHRpb25zEiEKDGphdmFfcGFja2FnZRgB\
-      IAEoCVILamF2YVBhY2thZ2USMAoUamF2YV9vdXRlcl9jbGFzc25hbWUYCCABKAlSEmphdmFPdXRlckNsYXNzbmFtZRI1ChNq\
-      YXZhX211bHRpcGxlX2ZpbGVzGAogASgIOgVmYWxzZVIRamF2YU11bHRpcGxlRmlsZXMSRAodamF2YV9nZW5lcmF0ZV9lcXVh\
-      bHNfYW5kX2hhc2gYFCABKAhCAhgBUhlqYXZhR2VuZXJhdGVFcXVhbHNBbmRIYXNoEjoKFmphdmFfc3RyaW5nX2NoZWNrX3V0\
-      ZjgYGyABKAg6BWZhbHNlUhNqYXZhU3RyaW5nQ2hlY2tVdGY4ElMKDG9wdGltaXplX2ZvchgJIAEoDjIpLmdvb2dsZS5wcm90\
-      b2J1Zi5GaWxlT3B0aW9ucy5PcHRpbWl6ZU1vZGU6BVNQRUVEUgtvcHRpbWl6ZUZvchIdCgpnb19wYWNrYWdlGAsgASgJUgln\
-      b1BhY2thZ2USNQoTY2NfZ2VuZXJpY19zZXJ2aWNlcxgQIAEoCDoFZmFsc2VSEWNjR2VuZXJpY1NlcnZpY2VzEjkKFWphdmFf\
-      Z2VuZXJpY19zZXJ2aWNlcxgRIAEoCDoFZmFsc2VSE2phdmFHZW5lcmljU2VydmljZXMSNQoTcHlfZ2VuZXJpY19zZXJ2aWNl\
-      cxgSIAEoCDoFZmFsc2VSEXB5R2VuZXJpY1NlcnZpY2VzEjcKFHBocF9nZW5lcmljX3NlcnZpY2VzGCogASgIOgVmYWxzZVIS\
-      cGhwR2VuZXJpY1NlcnZpY2VzEiUKCmRlcHJlY2F0ZWQYFyABKAg6BWZhbHNlUgpkZXByZWNhdGVkEi4KEGNjX2VuYWJsZV9h\
-      cmVuYXMYHyABKAg6BHRydWVSDmNjRW5hYmxlQXJlbmFzEioKEW9iamNfY2xhc3NfcHJlZml4GCQgASgJUg9vYmpjQ2xhc3NQ\
-      cmVmaXgSKQoQY3NoYXJwX25hbWVzcGFjZRglIAEoCVIPY3NoYXJwTmFtZXNwYWNlEiEKDHN3aWZ0X3ByZWZpeBgnIAEoCVIL\
-      c3dpZnRQcmVmaXgSKAoQcGhwX2NsYXNzX3ByZWZpeBgoIAEoCVIOcGhwQ2xhc3NQcmVmaXgSIwoNcGhwX25hbWVzcGFjZRgp\
-      IAEoCVIMcGhwTmFtZXNwYWNlEjQKFnBocF9tZXRhZGF0YV9uYW1lc3BhY2UYLCABKAlSFHBocE1ldGFkYXRhTmFtZXNwYWNl\
-      EiEKDHJ1YnlfcGFja2FnZRgtIAEoCVILcnVieVBhY2thZ2USWAoUdW5pbnRlcnByZXRlZF9vcHRpb24Y5wcgAygLMiQuZ29v\
-      Z2xlLnByb3RvYnVmLlVuaW50ZXJwcmV0ZWRPcHRpb25SE3VuaW50ZXJwcmV0ZWRPcHRpb24iOgoMT3B0aW1pemVNb2RlEgkK\
-      BVNQRUVEEAESDQoJQ09ERV9TSVpFEAISEAoMTElURV9SVU5USU1FEAMqCQjoBxCAgICAAkoECCYQJyLjAgoOTWVzc2FnZU9w\
-      dGlvbnMSPAoXbWVzc2FnZV9zZXRfd2lyZV9mb3JtYXQYASABKAg6BWZhbHNlUhRtZXNzYWdlU2V0V2lyZUZvcm1hdBJMCh9u\
-      b19zdGFuZGFyZF9kZXNjcmlwdG9yX2FjY2Vzc29yGAIgASgIOgVmYWxzZVIcbm9TdGFuZGFyZERlc2NyaXB0b3JBY2Nlc3Nv\
-      chIlCgpkZXByZWNhdGVkGAMgASgIOgVmYWxzZVIKZGVwcmVjYXRlZBIbCgltYXBfZW50cnkYByABKAhSCG1hcEVudHJ5ElgK\
-      FHVuaW50ZXJwcmV0ZWRfb3B0aW9uGOcHIAMoCzIkLmdvb2dsZS5wcm90b2J1Zi5VbmludGVycHJldGVkT3B0aW9uUhN1bmlu\
-      dGVycHJldGVkT3B0aW9uKgkI6AcQgICAgAJKBAgEEAVKBAgFEAZKBAgGEAdKBAgIEAlKBAgJEAoikgQKDEZpZWxkT3B0aW9u\
-      cxJBCgVjdHlwZRgBIAEoDjIjLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMuQ1R5cGU6BlNUUklOR1IFY3R5cGUSFgoG\
-      cGFja2VkGAIgASgIUgZwYWNrZWQSRwoGanN0eXBlGAYgASgOMiQuZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucy5KU1R5\
-      cGU6CUpTX05PUk1BTFIGanN0eXBlEhkKBGxhenkYBSABKAg6BWZhbHNlUgRsYXp5Ei4KD3VudmVyaWZpZWRfbGF6eRgPIAEo\
-      CDoFZmFsc2VSDnVudmVyaWZpZWRMYXp5EiUKCmRlcHJlY2F0ZWQYAyABKAg6BWZhbHNlUgpkZXByZWNhdGVkEhkKBHdlYWsY\
-      CiABKAg6BWZhbHNlUgR3ZWFrElgKFHVuaW50ZXJwcmV0ZWRfb3B0aW9uGOcHIAMoCzIkLmdvb2dsZS5wcm90b2J1Zi5Vbmlu\
-      dGVycHJldGVkT3B0aW9uUhN1bmludGVycHJldGVkT3B0aW9uIi8KBUNUeXBlEgoKBlNUUklORxAAEggKBENPUkQQARIQCgxT\
-      VFJJTkdfUElFQ0UQAiI1CgZKU1R5cGUSDQoJSlNfTk9STUFMEAASDQoJSlNfU1RSSU5HEAESDQoJSlNfTlVNQkVSEAIqCQjo\
-      BxCAgICAAkoECAQQBSJzCgxPbmVvZk9wdGlvbnMSWAoUdW5pbnRlcnByZXRlZF9vcHRpb24Y5wcgAygLMiQuZ29vZ2xlLnBy\
-      b3RvYnVmLlVuaW50ZXJwcmV0ZWRPcHRpb25SE3VuaW50ZXJwcmV0ZWRPcHRpb24qCQjoBxCAgICAAiLAAQoLRW51bU9wdGlv\
-      bnMSHwoLYWxsb3dfYWxpYXMYAiABKAhSCmFsbG93QWxpYXMSJQoKZGVwcmVjYXRlZBgDIAEoCDoFZmFsc2VSCmRlcHJlY2F0\
-      ZWQSWAoUdW5pbnRlcnByZXRlZF9vcHRpb24Y5wcgAygLMiQuZ29vZ2xlLnByb3RvYnVmLlVuaW50ZXJwcmV0ZWRPcHRpb25S\
-      E3VuaW50ZXJwcmV0ZWRPcHRpb24qCQjoBxCAgICAAkoECAUQBiKeAQoQRW51bVZhbHVlT3B0aW9ucxIlCgpkZXByZWNhdGVk\
-      GAEgASgIOgVmYWxzZVIKZGVwcmVjYXRlZBJYChR1bmludGVycHJldGVkX29wdGlvbhjnByADKAsyJC5nb29nbGUucHJvdG9i\
-      dWYuVW5pbnRlcnByZXRlZE9wdGlvblITdW5pbnRlcnByZXRlZE9wdGlvbioJCOgHEICAgIACIpwBCg5TZXJ2aWNlT3B0aW9u\
-      cxIlCgpkZXByZWNhdGVkGCEgASgIOgVmYWxzZVIKZGVwcmVjYXRlZBJYChR1bmludGVycHJldGVkX29wdGlvbhjnByADKAsy\
-      JC5nb29nbGUucHJvdG9idWYuVW5pbnRlcnByZXRlZE9wdGlvblITdW5pbnRlcnByZXRlZE9wdGlvbioJCOgHEICAgIACIuAC\
-      Cg1NZXRob2RPcHRpb25zEiUKCmRlcHJlY2F0ZWQYISABKAg6BWZhbHNlUgpkZXByZWNhdGVkEnEKEWlkZW1wb3RlbmN5X2xl\
-      dmVsGCIgASgOMi8uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMuSWRlbXBvdGVuY3lMZXZlbDoTSURFTVBPVEVOQ1lf\
-      VU5LTk9XTlIQaWRlbXBvdGVuY3lMZXZlbBJYChR1bmludGVycHJldGVkX29wdGlvbhjnByADKAsyJC5nb29nbGUucHJvdG9i\
-      dWYuVW5pbnRlcnByZXRlZE9wdGlvblITdW5pbnRlcnByZXRlZE9wdGlvbiJQChBJZGVtcG90ZW5jeUxldmVsEhcKE0lERU1Q\
-      T1RFTkNZX1VOS05PV04QABITCg9OT19TSURFX0VGRkVDVFMQARIOCgpJREVNUE9URU5UEAIqCQjoBxCAgICAAiKaAwoTVW5p\
-      bnRlcnByZXRlZE9wdGlvbhJBCgRuYW1lGAIgAygLMi0uZ29vZ2xlLnByb3RvYnVmLlVuaW50ZXJwcmV0ZWRPcHRpb24uTmFt\
-      ZVBhcnRSBG5hbWUSKQoQaWRlbnRpZmllcl92YWx1ZRgDIAEoCVIPaWRlbnRpZmllclZhbHVlEiwKEnBvc2l0aXZlX2ludF92\
-      YWx1ZRgEIAEoBFIQcG9zaXRpdmVJbnRWYWx1ZRIsChJuZWdhdGl2ZV9pbnRfdmFsdWUYBSABKANSEG5lZ2F0aXZlSW50VmFs\
-      dWUSIQoMZG91YmxlX3ZhbHVlGAYgASgBUgtkb3VibGVWYWx1ZRIhCgxzdHJpbmdfdmFsdWUYByABKAxSC3N0cmluZ1ZhbHVl\
-      EicKD2FnZ3JlZ2F0ZV92YWx1ZRgIIAEoCVIOYWdncmVnYXRlVmFsdWUaSgoITmFtZVBhcnQSGwoJbmFtZV9wYXJ0GAEgAigJ\
-      UghuYW1lUGFydBIhCgxpc19leHRlbnNpb24YAiACKAhSC2lzRXh0ZW5zaW9uIqcCCg5Tb3VyY2VDb2RlSW5mbxJECghsb2Nh\
-      dGlvbhgBIAMoCzIoLmdvb2dsZS5wcm90b2J1Zi5Tb3VyY2VDb2RlSW5mby5Mb2NhdGlvblIIbG9jYXRpb24azgEKCExvY2F0\
-      aW9uEhYKBHBhdGgYASADKAVCAhABUgRwYXRoEhYKBHNwYW4YAiADKAVCAhABUgRzcGFuEikKEGxlYWRpbmdfY29tbWVudHMY\
-      AyABKAlSD2xlYWRpbmdDb21tZW50cxIrChF0cmFpbGluZ19jb21tZW50cxgEIAEoCVIQdHJhaWxpbmdDb21tZW50cxI6Chls\
-      ZWFkaW5nX2RldGFjaGVkX2NvbW1lbnRzGAYgAygJUhdsZWFkaW5nRGV0YWNoZWRDb21tZW50cyLRAQoRR2VuZXJhdGVkQ29k\
-      ZUluZm8STQoKYW5ub3RhdGlvbhgBIAMoCzItLmdvb2dsZS5wcm90b2J1Zi5HZW5lcmF0ZWRDb2RlSW5mby5Bbm5vdGF0aW9u\
-      Ugphbm5vdGF0aW9uGm0KCkFubm90YXRpb24SFgoEcGF0aBgBIAMoBUICEAFSBHBhdGgSHwoLc291cmNlX2ZpbGUYAiABKAlS\
-      CnNvdXJjZUZpbGUSFAoFYmVnaW4YAyABKAVSBWJlZ2luEhAKA2VuZBgEIAEoBVIDZW5kQn4KE2NvbS5nb29nbGUucHJvdG9i\
-      dWZCEERlc2NyaXB0b3JQcm90b3NIAVotZ29vZ2xlLmdvbGFuZy5vcmcvcHJvdG9idWYvdHlwZXMvZGVzY3JpcHRvcnBi+AEB\
-      ogIDR1BCqgIaR29vZ2xlLlByb3RvYnVmLlJlZmxlY3Rpb24=
+      CiBnb29nbGUvcHJvdG9idWYvZGVzY3JpcHRvci5wcm90bxIPZ29vZ2xlLnByb3RvYnVmIlsKEUZpbGVEZXNjcmlwdG9yU2V0\
+      EjgKBGZpbGUYASADKAsyJC5nb29nbGUucHJvdG9idWYuRmlsZURlc2NyaXB0b3JQcm90b1IEZmlsZSoMCIDsyv8BEIHsyv8B\
+      IsUFChNGaWxlRGVzY3JpcHRvclByb3RvEhIKBG5hbWUYASABKAlSBG5hbWUSGAoHcGFja2FnZRgCIAEoCVIHcGFja2FnZRIe\
+      CgpkZXBlbmRlbmN5GAMgAygJUgpkZXBlbmRlbmN5EisKEXB1YmxpY19kZXBlbmRlbmN5GAogAygFUhBwdWJsaWNEZXBlbmRl\
+      bmN5EicKD3dlYWtfZGVwZW5kZW5jeRgLIAMoBVIOd2Vha0RlcGVuZGVuY3kSKwoRb3B0aW9uX2RlcGVuZGVuY3kYDyADKAlS\
+      EG9wdGlvbkRlcGVuZGVuY3kSQwoMbWVzc2FnZV90eXBlGAQgAygLMiAuZ29vZ2xlLnByb3RvYnVmLkRlc2NyaXB0b3JQcm90\
+      b1ILbWVzc2FnZVR5cGUSQQoJZW51bV90eXBlGAUgAygLMiQuZ29vZ2xlLnByb3RvYnVmLkVudW1EZXNjcmlwdG9yUHJvdG9S\
+      CGVudW1UeXBlEkEKB3NlcnZpY2UYBiADKAsyJy5nb29nbGUucHJvdG9idWYuU2VydmljZURlc2NyaXB0b3JQcm90b1IHc2Vy\
+      dmljZRJDCglleHRlbnNpb24YByADKAsyJS5nb29nbGUucHJvdG9idWYuRmllbGREZXNjcmlwdG9yUHJvdG9SCWV4dGVuc2lv\
+      bhI2CgdvcHRpb25zGAggASgLMhwuZ29vZ2xlLnByb3RvYnVmLkZpbGVPcHRpb25zUgdvcHRpb25zEkkKEHNvdXJjZV9jb2Rl\
+      X2luZm8YCSABKAsyHy5nb29nbGUucHJvdG9idWYuU291cmNlQ29kZUluZm9SDnNvdXJjZUNvZGVJbmZvEhYKBnN5bnRheBgM\
+      IAEoCVIGc3ludGF4EjIKB2VkaXRpb24YDiABKA4yGC5nb29nbGUucHJvdG9idWYuRWRpdGlvblIHZWRpdGlvbiL8BgoPRGVz\
+      Y3JpcHRvclByb3RvEhIKBG5hbWUYASABKAlSBG5hbWUSOwoFZmllbGQYAiADKAsyJS5nb29nbGUucHJvdG9idWYuRmllbGRE\
+      ZXNjcmlwdG9yUHJvdG9SBWZpZWxkEkMKCWV4dGVuc2lvbhgGIAMoCzIlLmdvb2dsZS5wcm90b2J1Zi5GaWVsZERlc2NyaXB0\
+      b3JQcm90b1IJZXh0ZW5zaW9uEkEKC25lc3RlZF90eXBlGAMgAygLMiAuZ29vZ2xlLnByb3RvYnVmLkRlc2NyaXB0b3JQcm90\
+      b1IKbmVzdGVkVHlwZRJBCgllbnVtX3R5cGUYBCADKAsyJC5nb29nbGUucHJvdG9idWYuRW51bURlc2NyaXB0b3JQcm90b1II\
+      ZW51bVR5cGUSWAoPZXh0ZW5zaW9uX3JhbmdlGAUgAygLMi8uZ29vZ2xlLnByb3RvYnVmLkRlc2NyaXB0b3JQcm90by5FeHRl\
+      bnNpb25SYW5nZVIOZXh0ZW5zaW9uUmFuZ2USRAoKb25lb2ZfZGVjbBgIIAMoCzIlLmdvb2dsZS5wcm90b2J1Zi5PbmVvZkRl\
+      c2NyaXB0b3JQcm90b1IJb25lb2ZEZWNsEjkKB29wdGlvbnMYByABKAsyHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlv\
+      bnNSB29wdGlvbnMSVQoOcmVzZXJ2ZWRfcmFuZ2UYCSADKAsyLi5nb29nbGUucHJvdG9idWYuRGVzY3JpcHRvclByb3RvLlJl\
+      c2VydmVkUmFuZ2VSDXJlc2VydmVkUmFuZ2USIwoNcmVzZXJ2ZWRfbmFtZRgKIAMoCVIMcmVzZXJ2ZWROYW1lEkEKCnZpc2li\
+      aWxpdHkYCyABKA4yIS5nb29nbGUucHJvdG9idWYuU3ltYm9sVmlzaWJpbGl0eVIKdmlzaWJpbGl0eRp6Cg5FeHRlbnNpb25S\
+      YW5nZRIUCgVzdGFydBgBIAEoBVIFc3RhcnQSEAoDZW5kGAIgASgFUgNlbmQSQAoHb3B0aW9ucxgDIAEoCzImLmdvb2dsZS5w\
+      cm90b2J1Zi5FeHRlbnNpb25SYW5nZU9wdGlvbnNSB29wdGlvbnMaNwoNUmVzZXJ2ZWRSYW5nZRIUCgVzdGFydBgBIAEoBVIF\
+      c3RhcnQSEAoDZW5kGAIgASgFUgNlbmQiygQKFUV4dGVuc2lvblJhbmdlT3B0aW9ucxJYChR1bmludGVycHJldGVkX29wdGlv\
+      bhjnByADKAsyJC5nb29nbGUucHJvdG9idWYuVW5pbnRlcnByZXRlZE9wdGlvblITdW5pbnRlcnByZXRlZE9wdGlvbhJUCgtk\
+      ZWNsYXJhdGlvbhgCIAMoCzIyLmdvb2dsZS5wcm90b2J1Zi5FeHRlbnNpb25SYW5nZU9wdGlvbnMuRGVjbGFyYXRpb25SC2Rl\
+      Y2xhcmF0aW9uEjcKCGZlYXR1cmVzGDIgASgLMhsuZ29vZ2xlLnByb3RvYnVmLkZlYXR1cmVTZXRSCGZlYXR1cmVzEmgKDHZl\
+      cmlmaWNhdGlvbhgDIAEoDjI4Lmdvb2dsZS5wcm90b2J1Zi5FeHRlbnNpb25SYW5nZU9wdGlvbnMuVmVyaWZpY2F0aW9uU3Rh\
+      dGU6ClVOVkVSSUZJRURSDHZlcmlmaWNhdGlvbhqUAQoLRGVjbGFyYXRpb24SFgoGbnVtYmVyGAEgASgFUgZudW1iZXISGwoJ\
+      ZnVsbF9uYW1lGAIgASgJUghmdWxsTmFtZRISCgR0eXBlGAMgASgJUgR0eXBlEhoKCHJlc2VydmVkGAUgASgIUghyZXNlcnZl\
+      ZBIaCghyZXBlYXRlZBgGIAEoCFIIcmVwZWF0ZWRKBAgEEAUiNAoRVmVyaWZpY2F0aW9uU3RhdGUSDwoLREVDTEFSQVRJT04Q\
+      ABIOCgpVTlZFUklGSUVEEAEqBgjeBxDnByoJCOgHEICAgIACIsEGChRGaWVsZERlc2NyaXB0b3JQcm90bxISCgRuYW1lGAEg\
+      ASgJUgRuYW1lEhYKBm51bWJlchgDIAEoBVIGbnVtYmVyEkEKBWxhYmVsGAQgASgOMisuZ29vZ2xlLnByb3RvYnVmLkZpZWxk\
+      RGVzY3JpcHRvclByb3RvLkxhYmVsUgVsYWJlbBI+CgR0eXBlGAUgASgOMiouZ29vZ2xlLnByb3RvYnVmLkZpZWxkRGVzY3Jp\
+      cHRvclByb3RvLlR5cGVSBHR5cGUSGwoJdHlwZV9uYW1lGAYgASgJUgh0eXBlTmFtZRIaCghleHRlbmRlZRgCIAEoCVIIZXh0\
+      ZW5kZWUSIwoNZGVmYXVsdF92YWx1ZRgHIAEoCVIMZGVmYXVsdFZhbHVlEh8KC29uZW9mX2luZGV4GAkgASgFUgpvbmVvZklu\
+      ZGV4EhsKCWpzb25fbmFtZRgKIAEoCVIIanNvbk5hbWUSNwoHb3B0aW9ucxgIIAEoCzIdLmdvb2dsZS5wcm90b2J1Zi5GaWVs\
+      ZE9wdGlvbnNSB29wdGlvbnMSJwoPcHJvdG8zX29wdGlvbmFsGBEgASgIUg5wcm90bzNPcHRpb25hbCK2AgoEVHlwZRIPCgtU\
+      WVBFX0RPVUJMRRABEg4KClRZUEVfRkxPQVQQAhIOCgpUWVBFX0lOVDY0EAMSDwoLVFlQRV9VSU5UNjQQBBIOCgpUWVBFX0lO\
+      VDMyEAUSEAoMVFlQRV9GSVhFRDY0EAYSEAoMVFlQRV9GSVhFRDMyEAcSDQoJVFlQRV9CT09MEAgSDwoLVFlQRV9TVFJJTkcQ\
+      CRIOCgpUWVBFX0dST1VQEAoSEAoMVFlQRV9NRVNTQUdFEAsSDgoKVFlQRV9CWVRFUxAMEg8KC1RZUEVfVUlOVDMyEA0SDQoJ\
+      VFlQRV9FTlVNEA4SEQoNVFlQRV9TRklYRUQzMhAPEhEKDVRZUEVfU0ZJWEVENjQQEBIPCgtUWVBFX1NJTlQzMhAREg8KC1RZ\
+      UEVfU0lOVDY0EBIiQwoFTGFiZWwSEgoOTEFCRUxfT1BUSU9OQUwQARISCg5MQUJFTF9SRVBFQVRFRBADEhIKDkxBQkVMX1JF\
+      UVVJUkVEEAIiYwoUT25lb2ZEZXNjcmlwdG9yUHJvdG8SEgoEbmFtZRgBIAEoCVIEbmFtZRI3CgdvcHRpb25zGAIgASgLMh0u\
+      Z29vZ2xlLnByb3RvYnVmLk9uZW9mT3B0aW9uc1IHb3B0aW9ucyKmAwoTRW51bURlc2NyaXB0b3JQcm90bxISCgRuYW1lGAEg\
+      ASgJUgRuYW1lEj8KBXZhbHVlGAIgAygLMikuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZURlc2NyaXB0b3JQcm90b1IFdmFs\
+      dWUSNgoHb3B0aW9ucxgDIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5FbnVtT3B0aW9uc1IHb3B0aW9ucxJdCg5yZXNlcnZlZF9y\
+      YW5nZRgEIAMoCzI2Lmdvb2dsZS5wcm90b2J1Zi5FbnVtRGVzY3JpcHRvclByb3RvLkVudW1SZXNlcnZlZFJhbmdlUg1yZXNl\
+      cnZlZFJhbmdlEiMKDXJlc2VydmVkX25hbWUYBSADKAlSDHJlc2VydmVkTmFtZRJBCgp2aXNpYmlsaXR5GAYgASgOMiEuZ29v\
+      Z2xlLnByb3RvYnVmLlN5bWJvbFZpc2liaWxpdHlSCnZpc2liaWxpdHkaOwoRRW51bVJlc2VydmVkUmFuZ2USFAoFc3RhcnQY\
+      ASABKAVSBXN0YXJ0EhAKA2VuZBgCIAEoBVIDZW5kIoMBChhFbnVtVmFsdWVEZXNjcmlwdG9yUHJvdG8SEgoEbmFtZRgBIAEo\
+      CVIEbmFtZRIWCgZudW1iZXIYAiABKAVSBm51bWJlchI7CgdvcHRpb25zGAMgASgLMiEuZ29vZ2xlLnByb3RvYnVmLkVudW1W\
+      YWx1ZU9wdGlvbnNSB29wdGlvbnMitQEKFlNlcnZpY2VEZXNjcmlwdG9yUHJvdG8SEgoEbmFtZRgBIAEoCVIEbmFtZRI+CgZt\
+      ZXRob2QYAiADKAsyJi5nb29nbGUucHJvdG9idWYuTWV0aG9kRGVzY3JpcHRvclByb3RvUgZtZXRob2QSOQoHb3B0aW9ucxgD\
+      IAEoCzIfLmdvb2dsZS5wcm90b2J1Zi5TZXJ2aWNlT3B0aW9uc1IHb3B0aW9uc0oECAQQBVIGc3RyZWFtIokCChVNZXRob2RE\
+      ZXNjcmlwdG9yUHJvdG8SEgoEbmFtZRgBIAEoCVIEbmFtZRIdCgppbnB1dF90eXBlGAIgASgJUglpbnB1dFR5cGUSHwoLb3V0\
+      cHV0X3R5cGUYAyABKAlSCm91dHB1dFR5cGUSOAoHb3B0aW9ucxgEIAEoCzIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRp\
+      b25zUgdvcHRpb25zEjAKEGNsaWVudF9zdHJlYW1pbmcYBSABKAg6BWZhbHNlUg9jbGllbnRTdHJlYW1pbmcSMAoQc2VydmVy\
+      X3N0cmVhbWluZxgGIAEoCDoFZmFsc2VSD3NlcnZlclN0cmVhbWluZyK1CQoLRmlsZU9wdGlvbnMSIQoMamF2YV9wYWNrYWdl\
+      GAEgASgJUgtqYXZhUGFja2FnZRIwChRqYXZhX291dGVyX2NsYXNzbmFtZRgIIAEoCVISamF2YU91dGVyQ2xhc3NuYW1lEjUK\
+      E2phdmFfbXVsdGlwbGVfZmlsZXMYCiABKAg6BWZhbHNlUhFqYXZhTXVsdGlwbGVGaWxlcxJECh1qYXZhX2dlbmVyYXRlX2Vx\
+      dWFsc19hbmRfaGFzaBgUIAEoCEICGAFSGWphdmFHZW5lcmF0ZUVxdWFsc0FuZEhhc2gSOgoWamF2YV9zdHJpbmdfY2hlY2tf\
+      dXRmOBgbIAEoCDoFZmFsc2VSE2phdmFTdHJpbmdDaGVja1V0ZjgSUwoMb3B0aW1pemVfZm9yGAkgASgOMikuZ29vZ2xlLnBy\
+      b3RvYnVmLkZpbGVPcHRpb25zLk9wdGltaXplTW9kZToFU1BFRURSC29wdGltaXplRm9yEh0KCmdvX3BhY2thZ2UYCyABKAlS\
+      CWdvUGFja2FnZRI1ChNjY19nZW5lcmljX3NlcnZpY2VzGBAgASgIOgVmYWxzZVIRY2NHZW5lcmljU2VydmljZXMSOQoVamF2\
+      YV9nZW5lcmljX3NlcnZpY2VzGBEgASgIOgVmYWxzZVITamF2YUdlbmVyaWNTZXJ2aWNlcxI1ChNweV9nZW5lcmljX3NlcnZp\
+      Y2VzGBIgASgIOgVmYWxzZVIRcHlHZW5lcmljU2VydmljZXMSJQoKZGVwcmVjYXRlZBgXIAEoCDoFZmFsc2VSCmRlcHJlY2F0\
+      ZWQSLgoQY2NfZW5hYmxlX2FyZW5hcxgfIAEoCDoEdHJ1ZVIOY2NFbmFibGVBcmVuYXMSKgoRb2JqY19jbGFzc19wcmVmaXgY\
+      JCABKAlSD29iamNDbGFzc1ByZWZpeBIpChBjc2hhcnBfbmFtZXNwYWNlGCUgASgJUg9jc2hhcnBOYW1lc3BhY2USIQoMc3dp\
+      ZnRfcHJlZml4GCcgASgJUgtzd2lmdFByZWZpeBIoChBwaHBfY2xhc3NfcHJlZml4GCggASgJUg5waHBDbGFzc1ByZWZpeBIj\
+      Cg1waHBfbmFtZXNwYWNlGCkgASgJUgxwaHBOYW1lc3BhY2USNAoWcGhwX21ldGFkYXRhX25hbWVzcGFjZRgsIAEoCVIUcGhw\
+      TWV0YWRhdGFOYW1lc3BhY2USIQoMcnVieV9wYWNrYWdlGC0gASgJUgtydWJ5UGFja2FnZRI3CghmZWF0dXJlcxgyIAEoCzIb\
+      Lmdvb2dsZS5wcm90b2J1Zi5GZWF0dXJlU2V0UghmZWF0dXJlcxJYChR1bmludGVycHJldGVkX29wdGlvbhjnByADKAsyJC5n\
+      b29nbGUucHJvdG9idWYuVW5pbnRlcnByZXRlZE9wdGlvblITdW5pbnRlcnByZXRlZE9wdGlvbiI6CgxPcHRpbWl6ZU1vZGUS\
+      CQoFU1BFRUQQARINCglDT0RFX1NJWkUQAhIQCgxMSVRFX1JVTlRJTUUQAyoGCN4HEOcHKgkI6AcQgICAgAJKBAgqECtKBAgm\
+      ECdSFHBocF9nZW5lcmljX3NlcnZpY2VzIvwDCg5NZXNzYWdlT3B0aW9ucxI8ChdtZXNzYWdlX3NldF93aXJlX2Zvcm1hdBgB\
+      IAEoCDoFZmFsc2VSFG1lc3NhZ2VTZXRXaXJlRm9ybWF0EkwKH25vX3N0YW5kYXJkX2Rlc2NyaXB0b3JfYWNjZXNzb3IYAiAB\
+      KAg6BWZhbHNlUhxub1N0YW5kYXJkRGVzY3JpcHRvckFjY2Vzc29yEiUKCmRlcHJlY2F0ZWQYAyABKAg6BWZhbHNlUgpkZXBy\
+      ZWNhdGVkEhsKCW1hcF9lbnRyeRgHIAEoCFIIbWFwRW50cnkSVgomZGVwcmVjYXRlZF9sZWdhY3lfanNvbl9maWVsZF9jb25m\
+      bGljdHMYCyABKAhCAhgBUiJkZXByZWNhdGVkTGVnYWN5SnNvbkZpZWxkQ29uZmxpY3RzEjcKCGZlYXR1cmVzGAwgASgLMhsu\
+      Z29vZ2xlLnByb3RvYnVmLkZlYXR1cmVTZXRSCGZlYXR1cmVzElgKFHVuaW50ZXJwcmV0ZWRfb3B0aW9uGOcHIAMoCzIkLmdv\
+      b2dsZS5wcm90b2J1Zi5VbmludGVycHJldGVkT3B0aW9uUhN1bmludGVycHJldGVkT3B0aW9uKgYI3gcQ5wcqCQjoBxCAgICA\
+      AkoECAQQBUoECAUQBkoECAYQB0oECAgQCUoECAkQCiLODQoMRmllbGRPcHRpb25zEkEKBWN0eXBlGAEgASgOMiMuZ29vZ2xl\
+      LnByb3RvYnVmLkZpZWxkT3B0aW9ucy5DVHlwZToGU1RSSU5HUgVjdHlwZRIWCgZwYWNrZWQYAiABKAhSBnBhY2tlZBJHCgZq\
+      c3R5cGUYBiABKA4yJC5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zLkpTVHlwZToJSlNfTk9STUFMUgZqc3R5cGUSGQoE\
+      bGF6eRgFIAEoCDoFZmFsc2VSBGxhenkSLgoPdW52ZXJpZmllZF9sYXp5GA8gASgIOgVmYWxzZVIOdW52ZXJpZmllZExhenkS\
+      JQoKZGVwcmVjYXRlZBgDIAEoCDoFZmFsc2VSCmRlcHJlY2F0ZWQSHQoEd2VhaxgKIAEoCDoFZmFsc2VCAhgBUgR3ZWFrEigK\
+      DGRlYnVnX3JlZGFjdBgQIAEoCDoFZmFsc2VSC2RlYnVnUmVkYWN0EksKCXJldGVudGlvbhgRIAEoDjItLmdvb2dsZS5wcm90\
+      b2J1Zi5GaWVsZE9wdGlvbnMuT3B0aW9uUmV0ZW50aW9uUglyZXRlbnRpb24SSAoHdGFyZ2V0cxgTIAMoDjIuLmdvb2dsZS5w\
+      cm90b2J1Zi5GaWVsZE9wdGlvbnMuT3B0aW9uVGFyZ2V0VHlwZVIHdGFyZ2V0cxJXChBlZGl0aW9uX2RlZmF1bHRzGBQgAygL\
+      MiwuZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucy5FZGl0aW9uRGVmYXVsdFIPZWRpdGlvbkRlZmF1bHRzEjcKCGZlYXR1\
+      cmVzGBUgASgLMhsuZ29vZ2xlLnByb3RvYnVmLkZlYXR1cmVTZXRSCGZlYXR1cmVzElUKD2ZlYXR1cmVfc3VwcG9ydBgWIAEo\
+      CzIsLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMuRmVhdHVyZVN1cHBvcnRSDmZlYXR1cmVTdXBwb3J0ElgKFHVuaW50\
+      ZXJwcmV0ZWRfb3B0aW9uGOcHIAMoCzIkLmdvb2dsZS5wcm90b2J1Zi5VbmludGVycHJldGVkT3B0aW9uUhN1bmludGVycHJl\
+      dGVkT3B0aW9uGloKDkVkaXRpb25EZWZhdWx0EjIKB2VkaXRpb24YAyABKA4yGC5nb29nbGUucHJvdG9idWYuRWRpdGlvblIH\
+      ZWRpdGlvbhIUCgV2YWx1ZRgCIAEoCVIFdmFsdWUauwIKDkZlYXR1cmVTdXBwb3J0EkcKEmVkaXRpb25faW50cm9kdWNlZBgB\
+      IAEoDjIYLmdvb2dsZS5wcm90b2J1Zi5FZGl0aW9uUhFlZGl0aW9uSW50cm9kdWNlZBJHChJlZGl0aW9uX2RlcHJlY2F0ZWQY\
+      AiABKA4yGC5nb29nbGUucHJvdG9idWYuRWRpdGlvblIRZWRpdGlvbkRlcHJlY2F0ZWQSLwoTZGVwcmVjYXRpb25fd2Fybmlu\
+      ZxgDIAEoCVISZGVwcmVjYXRpb25XYXJuaW5nEkEKD2VkaXRpb25fcmVtb3ZlZBgEIAEoDjIYLmdvb2dsZS5wcm90b2J1Zi5F\
+      ZGl0aW9uUg5lZGl0aW9uUmVtb3ZlZBIjCg1yZW1vdmFsX2Vycm9yGAUgASgJUgxyZW1vdmFsRXJyb3IiLwoFQ1R5cGUSCgoG\
+      U1RSSU5HEAASCAoEQ09SRBABEhAKDFNUUklOR19QSUVDRRACIjUKBkpTVHlwZRINCglKU19OT1JNQUwQABINCglKU19TVFJJ\
+      TkcQARINCglKU19OVU1CRVIQAiJVCg9PcHRpb25SZXRlbnRpb24SFQoRUkVURU5USU9OX1VOS05PV04QABIVChFSRVRFTlRJ\
+      T05fUlVOVElNRRABEhQKEFJFVEVOVElPTl9TT1VSQ0UQAiKMAgoQT3B0aW9uVGFyZ2V0VHlwZRIXChNUQVJHRVRfVFlQRV9V\
+      TktOT1dOEAASFAoQVEFSR0VUX1RZUEVfRklMRRABEh8KG1RBUkdFVF9UWVBFX0VYVEVOU0lPTl9SQU5HRRACEhcKE1RBUkdF\
+      VF9UWVBFX01FU1NBR0UQAxIVChFUQVJHRVRfVFlQRV9GSUVMRBAEEhUKEVRBUkdFVF9UWVBFX09ORU9GEAUSFAoQVEFSR0VU\
+      X1RZUEVfRU5VTRAGEhoKFlRBUkdFVF9UWVBFX0VOVU1fRU5UUlkQBxIXChNUQVJHRVRfVFlQRV9TRVJWSUNFEAgSFgoSVEFS\
+      R0VUX1RZUEVfTUVUSE9EEAkqBgjeBxDnByoJCOgHEICAgIACSgQIBBAFSgQIEhATIrQBCgxPbmVvZk9wdGlvbnMSNwoIZmVh\
+      dHVyZXMYASABKAsyGy5nb29nbGUucHJvdG9idWYuRmVhdHVyZVNldFIIZmVhdHVyZXMSWAoUdW5pbnRlcnByZXRlZF9vcHRp\
+      b24Y5wcgAygLMiQuZ29vZ2xlLnByb3RvYnVmLlVuaW50ZXJwcmV0ZWRPcHRpb25SE3VuaW50ZXJwcmV0ZWRPcHRpb24qBgje\
+      BxDnByoJCOgHEICAgIACItkCCgtFbnVtT3B0aW9ucxIfCgthbGxvd19hbGlhcxgCIAEoCFIKYWxsb3dBbGlhcxIlCgpkZXBy\
+      ZWNhdGVkGAMgASgIOgVmYWxzZVIKZGVwcmVjYXRlZBJWCiZkZXByZWNhdGVkX2xlZ2FjeV9qc29uX2ZpZWxkX2NvbmZsaWN0\
+      cxgGIAEoCEICGAFSImRlcHJlY2F0ZWRMZWdhY3lKc29uRmllbGRDb25mbGljdHMSNwoIZmVhdHVyZXMYByABKAsyGy5nb29n\
+      bGUucHJvdG9idWYuRmVhdHVyZVNldFIIZmVhdHVyZXMSWAoUdW5pbnRlcnByZXRlZF9vcHRpb24Y5wcgAygLMiQuZ29vZ2xl\
+      LnByb3RvYnVmLlVuaW50ZXJwcmV0ZWRPcHRpb25SE3VuaW50ZXJwcmV0ZWRPcHRpb24qBgjeBxDnByoJCOgHEICAgIACSgQI\
+      BRAGIuACChBFbnVtVmFsdWVPcHRpb25zEiUKCmRlcHJlY2F0ZWQYASABKAg6BWZhbHNlUgpkZXByZWNhdGVkEjcKCGZlYXR1\
+      cmVzGAIgASgLMhsuZ29vZ2xlLnByb3RvYnVmLkZlYXR1cmVTZXRSCGZlYXR1cmVzEigKDGRlYnVnX3JlZGFjdBgDIAEoCDoF\
+      ZmFsc2VSC2RlYnVnUmVkYWN0ElUKD2ZlYXR1cmVfc3VwcG9ydBgEIAEoCzIsLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlv\
+      bnMuRmVhdHVyZVN1cHBvcnRSDmZlYXR1cmVTdXBwb3J0ElgKFHVuaW50ZXJwcmV0ZWRfb3B0aW9uGOcHIAMoCzIkLmdvb2ds\
+      ZS5wcm90b2J1Zi5VbmludGVycHJldGVkT3B0aW9uUhN1bmludGVycHJldGVkT3B0aW9uKgYI3gcQ5wcqCQjoBxCAgICAAiLd\
+      AQoOU2VydmljZU9wdGlvbnMSNwoIZmVhdHVyZXMYIiABKAsyGy5nb29nbGUucHJvdG9idWYuRmVhdHVyZVNldFIIZmVhdHVy\
+      ZXMSJQoKZGVwcmVjYXRlZBghIAEoCDoFZmFsc2VSCmRlcHJlY2F0ZWQSWAoUdW5pbnRlcnByZXRlZF9vcHRpb24Y5wcgAygL\
+      MiQuZ29vZ2xlLnByb3RvYnVmLlVuaW50ZXJwcmV0ZWRPcHRpb25SE3VuaW50ZXJwcmV0ZWRPcHRpb24qBgjeBxDnByoJCOgH\
+      EICAgIACIqEDCg1NZXRob2RPcHRpb25zEiUKCmRlcHJlY2F0ZWQYISABKAg6BWZhbHNlUgpkZXByZWNhdGVkEnEKEWlkZW1w\
+      b3RlbmN5X2xldmVsGCIgASgOMi8uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMuSWRlbXBvdGVuY3lMZXZlbDoTSURF\
+      TVBPVEVOQ1lfVU5LTk9XTlIQaWRlbXBvdGVuY3lMZXZlbBI3CghmZWF0dXJlcxgjIAEoCzIbLmdvb2dsZS5wcm90b2J1Zi5G\
+      ZWF0dXJlU2V0UghmZWF0dXJlcxJYChR1bmludGVycHJldGVkX29wdGlvbhjnByADKAsyJC5nb29nbGUucHJvdG9idWYuVW5p\
+      bnRlcnByZXRlZE9wdGlvblITdW5pbnRlcnByZXRlZE9wdGlvbiJQChBJZGVtcG90ZW5jeUxldmVsEhcKE0lERU1QT1RFTkNZ\
+      X1VOS05PV04QABITCg9OT19TSURFX0VGRkVDVFMQARIOCgpJREVNUE9URU5UEAIqBgjeBxDnByoJCOgHEICAgIACIpoDChNV\
+      bmludGVycHJldGVkT3B0aW9uEkEKBG5hbWUYAiADKAsyLS5nb29nbGUucHJvdG9idWYuVW5pbnRlcnByZXRlZE9wdGlvbi5O\
+      YW1lUGFydFIEbmFtZRIpChBpZGVudGlmaWVyX3ZhbHVlGAMgASgJUg9pZGVudGlmaWVyVmFsdWUSLAoScG9zaXRpdmVfaW50\
+      X3ZhbHVlGAQgASgEUhBwb3NpdGl2ZUludFZhbHVlEiwKEm5lZ2F0aXZlX2ludF92YWx1ZRgFIAEoA1IQbmVnYXRpdmVJbnRW\
+      YWx1ZRIhCgxkb3VibGVfdmFsdWUYBiABKAFSC2RvdWJsZVZhbHVlEiEKDHN0cmluZ192YWx1ZRgHIAEoDFILc3RyaW5nVmFs\
+      dWUSJwoPYWdncmVnYXRlX3ZhbHVlGAggASgJUg5hZ2dyZWdhdGVWYWx1ZRpKCghOYW1lUGFydBIbCgluYW1lX3BhcnQYASAC\
+      KAlSCG5hbWVQYXJ0EiEKDGlzX2V4dGVuc2lvbhgCIAIoCFILaXNFeHRlbnNpb24i3Q0KCkZlYXR1cmVTZXQSUAoOZmllbGRf\
+      cHJlc2VuY2UYASABKA4yKS5nb29nbGUucHJvdG9idWYuRmVhdHVyZVNldC5GaWVsZFByZXNlbmNlUg1maWVsZFByZXNlbmNl\
+      EkEKCWVudW1fdHlwZRgCIAEoDjIkLmdvb2dsZS5wcm90b2J1Zi5GZWF0dXJlU2V0LkVudW1UeXBlUghlbnVtVHlwZRJpChdy\
+      ZXBlYXRlZF9maWVsZF9lbmNvZGluZxgDIAEoDjIxLmdvb2dsZS5wcm90b2J1Zi5GZWF0dXJlU2V0LlJlcGVhdGVkRmllbGRF\
+      bmNvZGluZ1IVcmVwZWF0ZWRGaWVsZEVuY29kaW5nElMKD3V0ZjhfdmFsaWRhdGlvbhgEIAEoDjIqLmdvb2dsZS5wcm90b2J1\
+      Zi5GZWF0dXJlU2V0LlV0ZjhWYWxpZGF0aW9uUg51dGY4VmFsaWRhdGlvbhJWChBtZXNzYWdlX2VuY29kaW5nGAUgASgOMisu\
+      Z29vZ2xlLnByb3RvYnVmLkZlYXR1cmVTZXQuTWVzc2FnZUVuY29kaW5nUg9tZXNzYWdlRW5jb2RpbmcSRwoLanNvbl9mb3Jt\
+      YXQYBiABKA4yJi5nb29nbGUucHJvdG9idWYuRmVhdHVyZVNldC5Kc29uRm9ybWF0Ugpqc29uRm9ybWF0EmAKFGVuZm9yY2Vf\
+      bmFtaW5nX3N0eWxlGAcgASgOMi4uZ29vZ2xlLnByb3RvYnVmLkZlYXR1cmVTZXQuRW5mb3JjZU5hbWluZ1N0eWxlUhJlbmZv\
+      cmNlTmFtaW5nU3R5bGUSgQEKGWRlZmF1bHRfc3ltYm9sX3Zpc2liaWxpdHkYCCABKA4yRS5nb29nbGUucHJvdG9idWYuRmVh\
+      dHVyZVNldC5WaXNpYmlsaXR5RmVhdHVyZS5EZWZhdWx0U3ltYm9sVmlzaWJpbGl0eVIXZGVmYXVsdFN5bWJvbFZpc2liaWxp\
+      dHkScwoUZW5mb3JjZV9wcm90b19saW1pdHMYCSABKA4yQS5nb29nbGUucHJvdG9idWYuRmVhdHVyZVNldC5Qcm90b0xpbWl0\
+      c0ZlYXR1cmUuRW5mb3JjZVByb3RvTGltaXRzUhJlbmZvcmNlUHJvdG9MaW1pdHMaoQEKEVZpc2liaWxpdHlGZWF0dXJlIoEB\
+      ChdEZWZhdWx0U3ltYm9sVmlzaWJpbGl0eRIlCiFERUZBVUxUX1NZTUJPTF9WSVNJQklMSVRZX1VOS05PV04QABIOCgpFWFBP\
+      UlRfQUxMEAESFAoQRVhQT1JUX1RPUF9MRVZFTBACEg0KCUxPQ0FMX0FMTBADEgoKBlNUUklDVBAESggIARCAgICAAhp5ChJQ\
+      cm90b0xpbWl0c0ZlYXR1cmUiYwoSRW5mb3JjZVByb3RvTGltaXRzEhgKFFBST1RPX0xJTUlUU19VTktOT1dOEAASHQoZTEVH\
+      QUNZX05PX0VYUExJQ0lUX0xJTUlUUxABEhQKEFBST1RPX0xJTUlUUzIwMjYQAiJcCg1GaWVsZFByZXNlbmNlEhoKFkZJRUxE\
+      X1BSRVNFTkNFX1VOS05PV04QABIMCghFWFBMSUNJVBABEgwKCElNUExJQ0lUEAISEwoPTEVHQUNZX1JFUVVJUkVEEAMiNwoI\
+      RW51bVR5cGUSFQoRRU5VTV9UWVBFX1VOS05PV04QABIICgRPUEVOEAESCgoGQ0xPU0VEEAIiVgoVUmVwZWF0ZWRGaWVsZEVu\
+      Y29kaW5nEiMKH1JFUEVBVEVEX0ZJRUxEX0VOQ09ESU5HX1VOS05PV04QABIKCgZQQUNLRUQQARIMCghFWFBBTkRFRBACIkkK\
+      DlV0ZjhWYWxpZGF0aW9uEhsKF1VURjhfVkFMSURBVElPTl9VTktOT1dOEAASCgoGVkVSSUZZEAISCAoETk9ORRADIgQIARAB\
+      IlMKD01lc3NhZ2VFbmNvZGluZxIcChhNRVNTQUdFX0VOQ09ESU5HX1VOS05PV04QABITCg9MRU5HVEhfUFJFRklYRUQQARIN\
+      CglERUxJTUlURUQQAiJICgpKc29uRm9ybWF0EhcKE0pTT05fRk9STUFUX1VOS05PV04QABIJCgVBTExPVxABEhYKEkxFR0FD\
+      WV9CRVNUX0VGRk9SVBACImYKEkVuZm9yY2VOYW1pbmdTdHlsZRIgChxFTkZPUkNFX05BTUlOR19TVFlMRV9VTktOT1dOEAAS\
+      DQoJU1RZTEUyMDI0EAESEAoMU1RZTEVfTEVHQUNZEAISDQoJU1RZTEUyMDI2EAMqBgjoBxCLTioGCItOEJBOKgYIkE4QkU5K\
+      BgjnBxDoByLvAwoSRmVhdHVyZVNldERlZmF1bHRzElgKCGRlZmF1bHRzGAEgAygLMjwuZ29vZ2xlLnByb3RvYnVmLkZlYXR1\
+      cmVTZXREZWZhdWx0cy5GZWF0dXJlU2V0RWRpdGlvbkRlZmF1bHRSCGRlZmF1bHRzEkEKD21pbmltdW1fZWRpdGlvbhgEIAEo\
+      DjIYLmdvb2dsZS5wcm90b2J1Zi5FZGl0aW9uUg5taW5pbXVtRWRpdGlvbhJBCg9tYXhpbXVtX2VkaXRpb24YBSABKA4yGC5n\
+      b29nbGUucHJvdG9idWYuRWRpdGlvblIObWF4aW11bUVkaXRpb24a+AEKGEZlYXR1cmVTZXRFZGl0aW9uRGVmYXVsdBIyCgdl\
+      ZGl0aW9uGAMgASgOMhguZ29vZ2xlLnByb3RvYnVmLkVkaXRpb25SB2VkaXRpb24STgoUb3ZlcnJpZGFibGVfZmVhdHVyZXMY\
+      BCABKAsyGy5nb29nbGUucHJvdG9idWYuRmVhdHVyZVNldFITb3ZlcnJpZGFibGVGZWF0dXJlcxJCCg5maXhlZF9mZWF0dXJl\
+      cxgFIAEoCzIbLmdvb2dsZS5wcm90b2J1Zi5GZWF0dXJlU2V0Ug1maXhlZEZlYXR1cmVzSgQIARACSgQIAhADUghmZWF0dXJl\
+      cyK1AgoOU291cmNlQ29kZUluZm8SRAoIbG9jYXRpb24YASADKAsyKC5nb29nbGUucHJvdG9idWYuU291cmNlQ29kZUluZm8u\
+      TG9jYXRpb25SCGxvY2F0aW9uGs4BCghMb2NhdGlvbhIWCgRwYXRoGAEgAygFQgIQAVIEcGF0aBIWCgRzcGFuGAIgAygFQgIQ\
+      AVIEc3BhbhIpChBsZWFkaW5nX2NvbW1lbnRzGAMgASgJUg9sZWFkaW5nQ29tbWVudHMSKwoRdHJhaWxpbmdfY29tbWVudHMY\
+      BCABKAlSEHRyYWlsaW5nQ29tbWVudHMSOgoZbGVhZGluZ19kZXRhY2hlZF9jb21tZW50cxgGIAMoCVIXbGVhZGluZ0RldGFj\
+      aGVkQ29tbWVudHMqDAiA7Mr/ARCB7Mr/ASLQAgoRR2VuZXJhdGVkQ29kZUluZm8STQoKYW5ub3RhdGlvbhgBIAMoCzItLmdv\
+      b2dsZS5wcm90b2J1Zi5HZW5lcmF0ZWRDb2RlSW5mby5Bbm5vdGF0aW9uUgphbm5vdGF0aW9uGusBCgpBbm5vdGF0aW9uEhYK\
+      BHBhdGgYASADKAVCAhABUgRwYXRoEh8KC3NvdXJjZV9maWxlGAIgASgJUgpzb3VyY2VGaWxlEhQKBWJlZ2luGAMgASgFUgVi\
+      ZWdpbhIQCgNlbmQYBCABKAVSA2VuZBJSCghzZW1hbnRpYxgFIAEoDjI2Lmdvb2dsZS5wcm90b2J1Zi5HZW5lcmF0ZWRDb2Rl\
+      SW5mby5Bbm5vdGF0aW9uLlNlbWFudGljUghzZW1hbnRpYyIoCghTZW1hbnRpYxIICgROT05FEAASBwoDU0VUEAESCQoFQUxJ\
+      QVMQAirRAgoHRWRpdGlvbhITCg9FRElUSU9OX1VOS05PV04QABITCg5FRElUSU9OX0xFR0FDWRCEBxITCg5FRElUSU9OX1BS\
+      T1RPMhDmBxITCg5FRElUSU9OX1BST1RPMxDnBxIRCgxFRElUSU9OXzIwMjMQ6AcSEQoMRURJVElPTl8yMDI0EOkHEhEKDEVE\
+      SVRJT05fMjAyNhDqBxIVChBFRElUSU9OX1VOU1RBQkxFEI9OEhcKE0VESVRJT05fMV9URVNUX09OTFkQARIXChNFRElUSU9O\
+      XzJfVEVTVF9PTkxZEAISHQoXRURJVElPTl85OTk5N19URVNUX09OTFkQnY0GEh0KF0VESVRJT05fOTk5OThfVEVTVF9PTkxZ\
+      EJ6NBhIdChdFRElUSU9OXzk5OTk5X1RFU1RfT05MWRCfjQYSEwoLRURJVElPTl9NQVgQ/////wcqVQoQU3ltYm9sVmlzaWJp\
+      bGl0eRIUChBWSVNJQklMSVRZX1VOU0VUEAASFAoQVklTSUJJTElUWV9MT0NBTBABEhUKEVZJU0lCSUxJVFlfRVhQT1JUEAJC\
+      VgoTY29tLmdvb2dsZS5wcm90b2J1ZkIQRGVzY3JpcHRvclByb3Rvc1otZ29vZ2xlLmdvbGFuZy5vcmcvcHJvdG9idWYvdHlw\
+      ZXMvZGVzY3JpcHRvcnBi
       """,
     dependencies: { [] }
   )
 
-  /// The protocol compiler can output a FileDescriptorSet containing the .proto
-  /// files it parses.
+  /// Which language a file is written in.
+  public struct Edition: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public var rawValue: Swift::Int32
+    public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+    public static var enumName: Swift::String { "google.protobuf.Edition" }
+    public static var editionUnknown: Self { .init(rawValue: 0) }
+    public static var editionLegacy: Self { .init(rawValue: 900) }
+    public static var editionProto2: Self { .init(rawValue: 998) }
+    public static var editionProto3: Self { .init(rawValue: 999) }
+    public static var edition2023: Self { .init(rawValue: 1000) }
+    public static var edition2024: Self { .init(rawValue: 1001) }
+    public static var edition2026: Self { .init(rawValue: 1002) }
+    public static var editionUnstable: Self { .init(rawValue: 9999) }
+    public static var edition1TestOnly: Self { .init(rawValue: 1) }
+    public static var edition2TestOnly: Self { .init(rawValue: 2) }
+    public static var edition99997TestOnly: Self { .init(rawValue: 99997) }
+    public static var edition99998TestOnly: Self { .init(rawValue: 99998) }
+    public static var edition99999TestOnly: Self { .init(rawValue: 99999) }
+    public static var editionMax: Self { .init(rawValue: 2147483647) }
+    public static var allCases: [Self] { [.editionUnknown, .editionLegacy, .editionProto2, .editionProto3, .edition2023, .edition2024, .edition2026, .editionUnstable, .edition1TestOnly, .edition2TestOnly, .edition99997TestOnly, .edition99998TestOnly, .edition99999TestOnly, .editionMax] }
+  }
+
+  /// Whether other files may use a type.
+  public struct SymbolVisibility: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public var rawValue: Swift::Int32
+    public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+    public static var enumName: Swift::String { "google.protobuf.SymbolVisibility" }
+    public static var visibilityUnset: Self { .init(rawValue: 0) }
+    public static var visibilityLocal: Self { .init(rawValue: 1) }
+    public static var visibilityExport: Self { .init(rawValue: 2) }
+    public static var allCases: [Self] { [.visibilityUnset, .visibilityLocal, .visibilityExport] }
+  }
+
+  /// Files with all they import, as `protoc --descriptor_set_out` writes them.
   public struct FileDescriptorSet: VencejoProtobuf::Message {
     public var file: [VencejoProtobuf::Google.FileDescriptorProto] = []
     public var unknownFields = VencejoProtobuf::UnknownFields()
@@ -149,7 +257,7 @@ extension Google {
     }
   }
 
-  /// Describes a complete .proto file.
+  /// A `.proto` file.
   public struct FileDescriptorProto: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var name: Swift::String?
@@ -157,6 +265,7 @@ extension Google {
       var dependency: [Swift::String] = []
       var publicDependency: [Swift::Int32] = []
       var weakDependency: [Swift::Int32] = []
+      var optionDependency: [Swift::String] = []
       var messageType: [VencejoProtobuf::Google.DescriptorProto] = []
       var enumType: [VencejoProtobuf::Google.EnumDescriptorProto] = []
       var service: [VencejoProtobuf::Google.ServiceDescriptorProto] = []
@@ -164,6 +273,7 @@ extension Google {
       var options: VencejoProtobuf::Google.FileOptions?
       var sourceCodeInfo: VencejoProtobuf::Google.SourceCodeInfo?
       var syntax: Swift::String?
+      var edition: VencejoProtobuf::Google.Edition?
       var unknownFields = VencejoProtobuf::UnknownFields()
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -176,6 +286,7 @@ extension Google {
           case 26: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.dependency)
           case 80, 82: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.publicDependency)
           case 88, 90: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.weakDependency)
+          case 122: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.optionDependency)
           case 34: reader.message(into: &self.messageType)
           case 42: reader.message(into: &self.enumType)
           case 50: reader.message(into: &self.service)
@@ -183,6 +294,7 @@ extension Google {
           case 66: reader.message(into: &self.options)
           case 74: reader.message(into: &self.sourceCodeInfo)
           case 98: self.syntax = reader.string()
+          case 112: self.edition = reader.enumeration()
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }
@@ -190,6 +302,8 @@ extension Google {
       @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
+        writer.list(VencejoProtobuf::Wire.String.self, 122, self.optionDependency)
+        if let value = self.edition { writer.enumeration(112, value) }
         if let value = self.syntax { writer.string(98, value) }
         writer.list(VencejoProtobuf::Wire.Int32.self, 88, self.weakDependency)
         writer.list(VencejoProtobuf::Wire.Int32.self, 80, self.publicDependency)
@@ -206,33 +320,30 @@ extension Google {
     }
     var storage = VencejoProtobuf::Boxed(Storage())
 
-    /// file name, relative to root of source tree
     public var name: Swift::String? {
       get { self.storage.value.name }
       _modify { yield &self.storage.value.name }
     }
-    /// e.g. "foo", "foo.bar", etc.
     public var package: Swift::String? {
       get { self.storage.value.package }
       _modify { yield &self.storage.value.package }
     }
-    /// Names of files imported by this file.
     public var dependency: [Swift::String] {
       get { self.storage.value.dependency }
       _modify { yield &self.storage.value.dependency }
     }
-    /// Indexes of the public imported files in the dependency list above.
     public var publicDependency: [Swift::Int32] {
       get { self.storage.value.publicDependency }
       _modify { yield &self.storage.value.publicDependency }
     }
-    /// Indexes of the weak imported files in the dependency list.
-    /// For Google-internal migration only. Do not use.
     public var weakDependency: [Swift::Int32] {
       get { self.storage.value.weakDependency }
       _modify { yield &self.storage.value.weakDependency }
     }
-    /// All top-level definitions in this file.
+    public var optionDependency: [Swift::String] {
+      get { self.storage.value.optionDependency }
+      _modify { yield &self.storage.value.optionDependency }
+    }
     public var messageType: [VencejoProtobuf::Google.DescriptorProto] {
       get { self.storage.value.messageType }
       _modify { yield &self.storage.value.messageType }
@@ -253,19 +364,17 @@ extension Google {
       get { self.storage.value.options }
       _modify { yield &self.storage.value.options }
     }
-    /// This field contains optional information about the original source code.
-    /// You may safely remove this entire field without harming runtime
-    /// functionality of the descriptors -- the information is needed only by
-    /// development tools.
     public var sourceCodeInfo: VencejoProtobuf::Google.SourceCodeInfo? {
       get { self.storage.value.sourceCodeInfo }
       _modify { yield &self.storage.value.sourceCodeInfo }
     }
-    /// The syntax of the proto file.
-    /// The supported values are "proto2" and "proto3".
     public var syntax: Swift::String? {
       get { self.storage.value.syntax }
       _modify { yield &self.storage.value.syntax }
+    }
+    public var edition: VencejoProtobuf::Google.Edition? {
+      get { self.storage.value.edition }
+      _modify { yield &self.storage.value.edition }
     }
     public var unknownFields: VencejoProtobuf::UnknownFields {
       get { self.storage.value.unknownFields }
@@ -281,15 +390,17 @@ extension Google {
       dependency: [Swift::String] = [],
       publicDependency: [Swift::Int32] = [],
       weakDependency: [Swift::Int32] = [],
+      optionDependency: [Swift::String] = [],
       messageType: [VencejoProtobuf::Google.DescriptorProto] = [],
       enumType: [VencejoProtobuf::Google.EnumDescriptorProto] = [],
       service: [VencejoProtobuf::Google.ServiceDescriptorProto] = [],
       extension: [VencejoProtobuf::Google.FieldDescriptorProto] = [],
       options: VencejoProtobuf::Google.FileOptions? = nil,
       sourceCodeInfo: VencejoProtobuf::Google.SourceCodeInfo? = nil,
-      syntax: Swift::String? = nil
+      syntax: Swift::String? = nil,
+      edition: VencejoProtobuf::Google.Edition? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, package: package, dependency: dependency, publicDependency: publicDependency, weakDependency: weakDependency, messageType: messageType, enumType: enumType, service: service, extension: `extension`, options: options, sourceCodeInfo: sourceCodeInfo, syntax: syntax))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, package: package, dependency: dependency, publicDependency: publicDependency, weakDependency: weakDependency, optionDependency: optionDependency, messageType: messageType, enumType: enumType, service: service, extension: `extension`, options: options, sourceCodeInfo: sourceCodeInfo, syntax: syntax, edition: edition))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -302,7 +413,7 @@ extension Google {
     }
   }
 
-  /// Describes a message type.
+  /// A message type.
   public struct DescriptorProto: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var name: Swift::String?
@@ -315,6 +426,7 @@ extension Google {
       var options: VencejoProtobuf::Google.MessageOptions?
       var reservedRange: [VencejoProtobuf::Google.DescriptorProto.ReservedRange] = []
       var reservedName: [Swift::String] = []
+      var visibility: VencejoProtobuf::Google.SymbolVisibility?
       var unknownFields = VencejoProtobuf::UnknownFields()
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -332,6 +444,7 @@ extension Google {
           case 58: reader.message(into: &self.options)
           case 74: reader.message(into: &self.reservedRange)
           case 82: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.reservedName)
+          case 88: self.visibility = reader.enumeration()
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }
@@ -339,6 +452,7 @@ extension Google {
       @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
+        if let value = self.visibility { writer.enumeration(88, value) }
         writer.list(VencejoProtobuf::Wire.String.self, 82, self.reservedName)
         writer.message(74, self.reservedRange)
         writer.message(66, self.oneofDecl)
@@ -389,11 +503,13 @@ extension Google {
       get { self.storage.value.reservedRange }
       _modify { yield &self.storage.value.reservedRange }
     }
-    /// Reserved field names, which may not be used by fields in the same message.
-    /// A given name may only be reserved once.
     public var reservedName: [Swift::String] {
       get { self.storage.value.reservedName }
       _modify { yield &self.storage.value.reservedName }
+    }
+    public var visibility: VencejoProtobuf::Google.SymbolVisibility? {
+      get { self.storage.value.visibility }
+      _modify { yield &self.storage.value.visibility }
     }
     public var unknownFields: VencejoProtobuf::UnknownFields {
       get { self.storage.value.unknownFields }
@@ -413,9 +529,10 @@ extension Google {
       oneofDecl: [VencejoProtobuf::Google.OneofDescriptorProto] = [],
       options: VencejoProtobuf::Google.MessageOptions? = nil,
       reservedRange: [VencejoProtobuf::Google.DescriptorProto.ReservedRange] = [],
-      reservedName: [Swift::String] = []
+      reservedName: [Swift::String] = [],
+      visibility: VencejoProtobuf::Google.SymbolVisibility? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, field: field, extension: `extension`, nestedType: nestedType, enumType: enumType, extensionRange: extensionRange, oneofDecl: oneofDecl, options: options, reservedRange: reservedRange, reservedName: reservedName))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, field: field, extension: `extension`, nestedType: nestedType, enumType: enumType, extensionRange: extensionRange, oneofDecl: oneofDecl, options: options, reservedRange: reservedRange, reservedName: reservedName, visibility: visibility))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -427,13 +544,52 @@ extension Google {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
+    /// Field numbers set aside for extensions.
     public struct ExtensionRange: VencejoProtobuf::Message {
-      /// Inclusive.
-      public var start: Swift::Int32?
-      /// Exclusive.
-      public var end: Swift::Int32?
-      public var options: VencejoProtobuf::Google.ExtensionRangeOptions?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
+      struct Storage: Swift::Sendable {
+        var start: Swift::Int32?
+        var end: Swift::Int32?
+        var options: VencejoProtobuf::Google.ExtensionRangeOptions?
+        var unknownFields = VencejoProtobuf::UnknownFields()
+        @inline(never)
+        mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+          while true {
+            let tag = reader.nextTag()
+            switch tag {
+            case 0: return
+            case 8: self.start = reader.int32()
+            case 16: self.end = reader.int32()
+            case 26: reader.message(into: &self.options)
+            default: reader.unknown(tag, into: &self.unknownFields)
+            }
+          }
+        }
+        @inline(never)
+        func encode(to writer: inout VencejoProtobuf::WireWriter) {
+          writer.unknown(self.unknownFields)
+          if let value = self.options { writer.message(26, value) }
+          if let value = self.end { writer.int32(16, value) }
+          if let value = self.start { writer.int32(8, value) }
+        }
+      }
+      var storage = VencejoProtobuf::Boxed(Storage())
+
+      public var start: Swift::Int32? {
+        get { self.storage.value.start }
+        _modify { yield &self.storage.value.start }
+      }
+      public var end: Swift::Int32? {
+        get { self.storage.value.end }
+        _modify { yield &self.storage.value.end }
+      }
+      public var options: VencejoProtobuf::Google.ExtensionRangeOptions? {
+        get { self.storage.value.options }
+        _modify { yield &self.storage.value.options }
+      }
+      public var unknownFields: VencejoProtobuf::UnknownFields {
+        get { self.storage.value.unknownFields }
+        _modify { yield &self.storage.value.unknownFields }
+      }
 
       public static var messageName: Swift::String { "google.protobuf.DescriptorProto.ExtensionRange" }
       public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
@@ -443,39 +599,22 @@ extension Google {
         end: Swift::Int32? = nil,
         options: VencejoProtobuf::Google.ExtensionRangeOptions? = nil
       ) {
-        self.start = start
-        self.end = end
-        self.options = options
+        self.storage = VencejoProtobuf::Boxed(Storage(start: start, end: end, options: options))
       }
-      @inline(never)
       public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 8: self.start = reader.int32()
-          case 16: self.end = reader.int32()
-          case 26: reader.message(into: &self.options)
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
+        self.storage.value.decode(from: &reader)
       }
-      @inline(never)
       public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.options { writer.message(26, value) }
-        if let value = self.end { writer.int32(16, value) }
-        if let value = self.start { writer.int32(8, value) }
+        self.storage.value.encode(to: &writer)
+      }
+      public static func == (left: Self, right: Self) -> Swift::Bool {
+        left.storage === right.storage || left.isEncodedLike(right)
       }
     }
 
-    /// Range of reserved tag numbers. Reserved tag numbers may not be used by
-    /// fields or extension ranges in the same message. Reserved ranges may
-    /// not overlap.
+    /// Field numbers that must not be used again.
     public struct ReservedRange: VencejoProtobuf::Message {
-      /// Inclusive.
       public var start: Swift::Int32?
-      /// Exclusive.
       public var end: Swift::Int32?
       public var unknownFields = VencejoProtobuf::UnknownFields()
 
@@ -520,18 +659,27 @@ extension Google {
     }
   }
 
+  /// Options of a range of extensions.
   public struct ExtensionRangeOptions: VencejoProtobuf::Message {
-    /// The parser stores options it doesn't recognize here. See above.
     public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
+    public var declaration: [VencejoProtobuf::Google.ExtensionRangeOptions.Declaration] = []
+    public var features: VencejoProtobuf::Google.FeatureSet?
+    public var verification: VencejoProtobuf::Google.ExtensionRangeOptions.VerificationState?
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
     public static var messageName: Swift::String { "google.protobuf.ExtensionRangeOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {}
     public init(
-      uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
+      uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = [],
+      declaration: [VencejoProtobuf::Google.ExtensionRangeOptions.Declaration] = [],
+      features: VencejoProtobuf::Google.FeatureSet? = nil,
+      verification: VencejoProtobuf::Google.ExtensionRangeOptions.VerificationState? = nil
     ) {
       self.uninterpretedOption = uninterpretedOption
+      self.declaration = declaration
+      self.features = features
+      self.verification = verification
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -540,6 +688,9 @@ extension Google {
         switch tag {
         case 0: return
         case 7994: reader.message(into: &self.uninterpretedOption)
+        case 18: reader.message(into: &self.declaration)
+        case 402: reader.message(into: &self.features)
+        case 24: self.verification = reader.enumeration()
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
@@ -548,10 +699,90 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
+      if let value = self.features { writer.message(402, value) }
+      if let value = self.verification { writer.enumeration(24, value) }
+      writer.message(18, self.declaration)
+    }
+
+    /// Whether extensions must be declared.
+    public struct VerificationState: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "google.protobuf.ExtensionRangeOptions.VerificationState" }
+      public static var declaration: Self { .init(rawValue: 0) }
+      public static var unverified: Self { .init(rawValue: 1) }
+      public static var allCases: [Self] { [.declaration, .unverified] }
+    }
+
+    /// An extension that may use a number of the range.
+    public struct Declaration: VencejoProtobuf::Message {
+      public var number: Swift::Int32?
+      public var fullName: Swift::String?
+      public var type: Swift::String?
+      public var reserved: Swift::Bool?
+      public var repeated: Swift::Bool?
+      public var unknownFields = VencejoProtobuf::UnknownFields()
+
+      public static var messageName: Swift::String { "google.protobuf.ExtensionRangeOptions.Declaration" }
+      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+      public init() {}
+      public init(
+        number: Swift::Int32? = nil,
+        fullName: Swift::String? = nil,
+        type: Swift::String? = nil,
+        reserved: Swift::Bool? = nil,
+        repeated: Swift::Bool? = nil
+      ) {
+        self.number = number
+        self.fullName = fullName
+        self.type = type
+        self.reserved = reserved
+        self.repeated = repeated
+      }
+      @inline(never)
+      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 8: self.number = reader.int32()
+          case 18: self.fullName = reader.string()
+          case 26: self.type = reader.string()
+          case 40: self.reserved = reader.bool()
+          case 48: self.repeated = reader.bool()
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.repeated { writer.bool(48, value) }
+        if let value = self.reserved { writer.bool(40, value) }
+        if let value = self.type { writer.string(26, value) }
+        if let value = self.fullName { writer.string(18, value) }
+        if let value = self.number { writer.int32(8, value) }
+      }
+      public static func == (left: Self, right: Self) -> Swift::Bool {
+        if left.number != right.number { return false }
+        if left.fullName != right.fullName { return false }
+        if left.type != right.type { return false }
+        if left.reserved != right.reserved { return false }
+        if left.repeated != right.repeated { return false }
+        return left.unknownFields == right.unknownFields
+      }
+      public func hash(into hasher: inout Swift::Hasher) {
+        hasher.combine(self.number)
+        hasher.combine(self.fullName)
+        hasher.combine(self.type)
+        hasher.combine(self.reserved)
+        hasher.combine(self.repeated)
+        hasher.combine(self.unknownFields)
+      }
     }
   }
 
-  /// Describes a field within a message.
+  /// A field, or an extension.
   public struct FieldDescriptorProto: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var name: Swift::String?
@@ -617,45 +848,26 @@ extension Google {
       get { self.storage.value.label }
       _modify { yield &self.storage.value.label }
     }
-    /// If type_name is set, this need not be set.  If both this and type_name
-    /// are set, this must be one of TYPE_ENUM, TYPE_MESSAGE or TYPE_GROUP.
     public var type: VencejoProtobuf::Google.FieldDescriptorProto.TypeEnum? {
       get { self.storage.value.type }
       _modify { yield &self.storage.value.type }
     }
-    /// For message and enum types, this is the name of the type.  If the name
-    /// starts with a '.', it is fully-qualified.  Otherwise, C++-like scoping
-    /// rules are used to find the type (i.e. first the nested types within this
-    /// message are searched, then within the parent, on up to the root
-    /// namespace).
     public var typeName: Swift::String? {
       get { self.storage.value.typeName }
       _modify { yield &self.storage.value.typeName }
     }
-    /// For extensions, this is the name of the type being extended.  It is
-    /// resolved in the same manner as type_name.
     public var extendee: Swift::String? {
       get { self.storage.value.extendee }
       _modify { yield &self.storage.value.extendee }
     }
-    /// For numeric types, contains the original text representation of the value.
-    /// For booleans, "true" or "false".
-    /// For strings, contains the default text contents (not escaped in any way).
-    /// For bytes, contains the C escaped value.  All bytes >= 128 are escaped.
     public var defaultValue: Swift::String? {
       get { self.storage.value.defaultValue }
       _modify { yield &self.storage.value.defaultValue }
     }
-    /// If set, gives the index of a oneof in the containing type's oneof_decl
-    /// list.  This field is a member of that oneof.
     public var oneofIndex: Swift::Int32? {
       get { self.storage.value.oneofIndex }
       _modify { yield &self.storage.value.oneofIndex }
     }
-    /// JSON name of this field. The value is set by protocol compiler. If the
-    /// user has set a "json_name" option on this field, that option's value
-    /// will be used. Otherwise, it's deduced from the field's name by converting
-    /// it to camelCase.
     public var jsonName: Swift::String? {
       get { self.storage.value.jsonName }
       _modify { yield &self.storage.value.jsonName }
@@ -664,27 +876,6 @@ extension Google {
       get { self.storage.value.options }
       _modify { yield &self.storage.value.options }
     }
-    /// If true, this is a proto3 "optional". When a proto3 field is optional, it
-    /// tracks presence regardless of field type.
-    ///
-    /// When proto3_optional is true, this field must be belong to a oneof to
-    /// signal to old proto3 clients that presence is tracked for this field. This
-    /// oneof is known as a "synthetic" oneof, and this field must be its sole
-    /// member (each proto3 optional field gets its own synthetic oneof). Synthetic
-    /// oneofs exist in the descriptor only, and do not generate any API. Synthetic
-    /// oneofs must be ordered after all "real" oneofs.
-    ///
-    /// For message fields, proto3_optional doesn't create any semantic change,
-    /// since non-repeated message fields always track presence. However it still
-    /// indicates the semantic detail of whether the user wrote "optional" or not.
-    /// This can be useful for round-tripping the .proto file. For consistency we
-    /// give message fields a synthetic oneof also, even though it is not required
-    /// to track presence. This is especially important because the parser can't
-    /// tell if a field is a message or an enum, so it must always create a
-    /// synthetic oneof.
-    ///
-    /// Proto2 optional fields do not set this flag, because they already indicate
-    /// optional with `LABEL_OPTIONAL`.
     public var proto3Optional: Swift::Bool? {
       get { self.storage.value.proto3Optional }
       _modify { yield &self.storage.value.proto3Optional }
@@ -722,62 +913,83 @@ extension Google {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
+    /// The type of a field.
     public struct TypeEnum: VencejoProtobuf::Enumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FieldDescriptorProto.Type" }
-      /// 0 is reserved for errors.
-      /// Order is weird for historical reasons.
       public static var double: Self { .init(rawValue: 1) }
       public static var float: Self { .init(rawValue: 2) }
-      /// Not ZigZag encoded.  Negative numbers take 10 bytes.  Use TYPE_SINT64 if
-      /// negative values are likely.
       public static var int64: Self { .init(rawValue: 3) }
       public static var uint64: Self { .init(rawValue: 4) }
-      /// Not ZigZag encoded.  Negative numbers take 10 bytes.  Use TYPE_SINT32 if
-      /// negative values are likely.
       public static var int32: Self { .init(rawValue: 5) }
       public static var fixed64: Self { .init(rawValue: 6) }
       public static var fixed32: Self { .init(rawValue: 7) }
       public static var bool: Self { .init(rawValue: 8) }
       public static var string: Self { .init(rawValue: 9) }
-      /// Tag-delimited aggregate.
-      /// Group type is deprecated and not supported in proto3. However, Proto3
-      /// implementations should still be able to parse the group wire format and
-      /// treat group fields as unknown fields.
       public static var group: Self { .init(rawValue: 10) }
-      /// Length-delimited aggregate.
       public static var message: Self { .init(rawValue: 11) }
-      /// New in version 2.
       public static var bytes: Self { .init(rawValue: 12) }
       public static var uint32: Self { .init(rawValue: 13) }
       public static var `enum`: Self { .init(rawValue: 14) }
       public static var sfixed32: Self { .init(rawValue: 15) }
       public static var sfixed64: Self { .init(rawValue: 16) }
-      /// Uses ZigZag encoding.
       public static var sint32: Self { .init(rawValue: 17) }
-      /// Uses ZigZag encoding.
       public static var sint64: Self { .init(rawValue: 18) }
       public static var allCases: [Self] { [.double, .float, .int64, .uint64, .int32, .fixed64, .fixed32, .bool, .string, .group, .message, .bytes, .uint32, .`enum`, .sfixed32, .sfixed64, .sint32, .sint64] }
     }
 
+    /// How often a field may be there.
     public struct Label: VencejoProtobuf::Enumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FieldDescriptorProto.Label" }
-      /// 0 is reserved for errors
       public static var optional: Self { .init(rawValue: 1) }
-      public static var required: Self { .init(rawValue: 2) }
       public static var repeated: Self { .init(rawValue: 3) }
-      public static var allCases: [Self] { [.optional, .required, .repeated] }
+      public static var required: Self { .init(rawValue: 2) }
+      public static var allCases: [Self] { [.optional, .repeated, .required] }
     }
   }
 
-  /// Describes a oneof.
+  /// A oneof.
   public struct OneofDescriptorProto: VencejoProtobuf::Message {
-    public var name: Swift::String?
-    public var options: VencejoProtobuf::Google.OneofOptions?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    struct Storage: Swift::Sendable {
+      var name: Swift::String?
+      var options: VencejoProtobuf::Google.OneofOptions?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: self.name = reader.string()
+          case 18: reader.message(into: &self.options)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.options { writer.message(18, value) }
+        if let value = self.name { writer.string(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var name: Swift::String? {
+      get { self.storage.value.name }
+      _modify { yield &self.storage.value.name }
+    }
+    public var options: VencejoProtobuf::Google.OneofOptions? {
+      get { self.storage.value.options }
+      _modify { yield &self.storage.value.options }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
 
     public static var messageName: Swift::String { "google.protobuf.OneofDescriptorProto" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
@@ -786,42 +998,86 @@ extension Google {
       name: Swift::String? = nil,
       options: VencejoProtobuf::Google.OneofOptions? = nil
     ) {
-      self.name = name
-      self.options = options
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, options: options))
     }
-    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 10: self.name = reader.string()
-        case 18: reader.message(into: &self.options)
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
+      self.storage.value.decode(from: &reader)
     }
-    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      if let value = self.options { writer.message(18, value) }
-      if let value = self.name { writer.string(10, value) }
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
     }
   }
 
-  /// Describes an enum type.
+  /// An enum.
   public struct EnumDescriptorProto: VencejoProtobuf::Message {
-    public var name: Swift::String?
-    public var value: [VencejoProtobuf::Google.EnumValueDescriptorProto] = []
-    public var options: VencejoProtobuf::Google.EnumOptions?
-    /// Range of reserved numeric values. Reserved numeric values may not be used
-    /// by enum values in the same enum declaration. Reserved ranges may not
-    /// overlap.
-    public var reservedRange: [VencejoProtobuf::Google.EnumDescriptorProto.EnumReservedRange] = []
-    /// Reserved enum value names, which may not be reused. A given name may only
-    /// be reserved once.
-    public var reservedName: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    struct Storage: Swift::Sendable {
+      var name: Swift::String?
+      var value: [VencejoProtobuf::Google.EnumValueDescriptorProto] = []
+      var options: VencejoProtobuf::Google.EnumOptions?
+      var reservedRange: [VencejoProtobuf::Google.EnumDescriptorProto.EnumReservedRange] = []
+      var reservedName: [Swift::String] = []
+      var visibility: VencejoProtobuf::Google.SymbolVisibility?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: self.name = reader.string()
+          case 18: reader.message(into: &self.value)
+          case 26: reader.message(into: &self.options)
+          case 34: reader.message(into: &self.reservedRange)
+          case 42: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.reservedName)
+          case 48: self.visibility = reader.enumeration()
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.visibility { writer.enumeration(48, value) }
+        writer.list(VencejoProtobuf::Wire.String.self, 42, self.reservedName)
+        writer.message(34, self.reservedRange)
+        if let value = self.options { writer.message(26, value) }
+        writer.message(18, self.value)
+        if let value = self.name { writer.string(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var name: Swift::String? {
+      get { self.storage.value.name }
+      _modify { yield &self.storage.value.name }
+    }
+    public var value: [VencejoProtobuf::Google.EnumValueDescriptorProto] {
+      get { self.storage.value.value }
+      _modify { yield &self.storage.value.value }
+    }
+    public var options: VencejoProtobuf::Google.EnumOptions? {
+      get { self.storage.value.options }
+      _modify { yield &self.storage.value.options }
+    }
+    public var reservedRange: [VencejoProtobuf::Google.EnumDescriptorProto.EnumReservedRange] {
+      get { self.storage.value.reservedRange }
+      _modify { yield &self.storage.value.reservedRange }
+    }
+    public var reservedName: [Swift::String] {
+      get { self.storage.value.reservedName }
+      _modify { yield &self.storage.value.reservedName }
+    }
+    public var visibility: VencejoProtobuf::Google.SymbolVisibility? {
+      get { self.storage.value.visibility }
+      _modify { yield &self.storage.value.visibility }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
 
     public static var messageName: Swift::String { "google.protobuf.EnumDescriptorProto" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
@@ -831,49 +1087,24 @@ extension Google {
       value: [VencejoProtobuf::Google.EnumValueDescriptorProto] = [],
       options: VencejoProtobuf::Google.EnumOptions? = nil,
       reservedRange: [VencejoProtobuf::Google.EnumDescriptorProto.EnumReservedRange] = [],
-      reservedName: [Swift::String] = []
+      reservedName: [Swift::String] = [],
+      visibility: VencejoProtobuf::Google.SymbolVisibility? = nil
     ) {
-      self.name = name
-      self.value = value
-      self.options = options
-      self.reservedRange = reservedRange
-      self.reservedName = reservedName
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, value: value, options: options, reservedRange: reservedRange, reservedName: reservedName, visibility: visibility))
     }
-    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 10: self.name = reader.string()
-        case 18: reader.message(into: &self.value)
-        case 26: reader.message(into: &self.options)
-        case 34: reader.message(into: &self.reservedRange)
-        case 42: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.reservedName)
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
+      self.storage.value.decode(from: &reader)
     }
-    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      writer.list(VencejoProtobuf::Wire.String.self, 42, self.reservedName)
-      writer.message(34, self.reservedRange)
-      if let value = self.options { writer.message(26, value) }
-      writer.message(18, self.value)
-      if let value = self.name { writer.string(10, value) }
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    /// Range of reserved numeric values. Reserved values may not be used by
-    /// entries in the same enum. Reserved ranges may not overlap.
-    ///
-    /// Note that this is distinct from DescriptorProto.ReservedRange in that it
-    /// is inclusive such that it can appropriately represent the entire int32
-    /// domain.
+    /// Numbers that must not be used again; both ends belong to the range.
     public struct EnumReservedRange: VencejoProtobuf::Message {
-      /// Inclusive.
       public var start: Swift::Int32?
-      /// Inclusive.
       public var end: Swift::Int32?
       public var unknownFields = VencejoProtobuf::UnknownFields()
 
@@ -918,7 +1149,7 @@ extension Google {
     }
   }
 
-  /// Describes a value within an enum.
+  /// A value of an enum.
   public struct EnumValueDescriptorProto: VencejoProtobuf::Message {
     public var name: Swift::String?
     public var number: Swift::Int32?
@@ -959,12 +1190,52 @@ extension Google {
     }
   }
 
-  /// Describes a service.
+  /// A service.
   public struct ServiceDescriptorProto: VencejoProtobuf::Message {
-    public var name: Swift::String?
-    public var method: [VencejoProtobuf::Google.MethodDescriptorProto] = []
-    public var options: VencejoProtobuf::Google.ServiceOptions?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    struct Storage: Swift::Sendable {
+      var name: Swift::String?
+      var method: [VencejoProtobuf::Google.MethodDescriptorProto] = []
+      var options: VencejoProtobuf::Google.ServiceOptions?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: self.name = reader.string()
+          case 18: reader.message(into: &self.method)
+          case 26: reader.message(into: &self.options)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.options { writer.message(26, value) }
+        writer.message(18, self.method)
+        if let value = self.name { writer.string(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var name: Swift::String? {
+      get { self.storage.value.name }
+      _modify { yield &self.storage.value.name }
+    }
+    public var method: [VencejoProtobuf::Google.MethodDescriptorProto] {
+      get { self.storage.value.method }
+      _modify { yield &self.storage.value.method }
+    }
+    public var options: VencejoProtobuf::Google.ServiceOptions? {
+      get { self.storage.value.options }
+      _modify { yield &self.storage.value.options }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
 
     public static var messageName: Swift::String { "google.protobuf.ServiceDescriptorProto" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
@@ -974,45 +1245,86 @@ extension Google {
       method: [VencejoProtobuf::Google.MethodDescriptorProto] = [],
       options: VencejoProtobuf::Google.ServiceOptions? = nil
     ) {
-      self.name = name
-      self.method = method
-      self.options = options
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, method: method, options: options))
     }
-    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 10: self.name = reader.string()
-        case 18: reader.message(into: &self.method)
-        case 26: reader.message(into: &self.options)
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
+      self.storage.value.decode(from: &reader)
     }
-    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      if let value = self.options { writer.message(26, value) }
-      writer.message(18, self.method)
-      if let value = self.name { writer.string(10, value) }
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
     }
   }
 
-  /// Describes a method of a service.
+  /// A method of a service.
   public struct MethodDescriptorProto: VencejoProtobuf::Message {
-    public var name: Swift::String?
-    /// Input and output type names.  These are resolved in the same way as
-    /// FieldDescriptorProto.type_name, but must refer to a message type.
-    public var inputType: Swift::String?
-    public var outputType: Swift::String?
-    public var options: VencejoProtobuf::Google.MethodOptions?
-    /// Identifies if client streams multiple client messages
-    public var clientStreaming: Swift::Bool?
-    /// Identifies if server streams multiple server messages
-    public var serverStreaming: Swift::Bool?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    struct Storage: Swift::Sendable {
+      var name: Swift::String?
+      var inputType: Swift::String?
+      var outputType: Swift::String?
+      var options: VencejoProtobuf::Google.MethodOptions?
+      var clientStreaming: Swift::Bool?
+      var serverStreaming: Swift::Bool?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: self.name = reader.string()
+          case 18: self.inputType = reader.string()
+          case 26: self.outputType = reader.string()
+          case 34: reader.message(into: &self.options)
+          case 40: self.clientStreaming = reader.bool()
+          case 48: self.serverStreaming = reader.bool()
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.serverStreaming { writer.bool(48, value) }
+        if let value = self.clientStreaming { writer.bool(40, value) }
+        if let value = self.options { writer.message(34, value) }
+        if let value = self.outputType { writer.string(26, value) }
+        if let value = self.inputType { writer.string(18, value) }
+        if let value = self.name { writer.string(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var name: Swift::String? {
+      get { self.storage.value.name }
+      _modify { yield &self.storage.value.name }
+    }
+    public var inputType: Swift::String? {
+      get { self.storage.value.inputType }
+      _modify { yield &self.storage.value.inputType }
+    }
+    public var outputType: Swift::String? {
+      get { self.storage.value.outputType }
+      _modify { yield &self.storage.value.outputType }
+    }
+    public var options: VencejoProtobuf::Google.MethodOptions? {
+      get { self.storage.value.options }
+      _modify { yield &self.storage.value.options }
+    }
+    public var clientStreaming: Swift::Bool? {
+      get { self.storage.value.clientStreaming }
+      _modify { yield &self.storage.value.clientStreaming }
+    }
+    public var serverStreaming: Swift::Bool? {
+      get { self.storage.value.serverStreaming }
+      _modify { yield &self.storage.value.serverStreaming }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
 
     public static var messageName: Swift::String { "google.protobuf.MethodDescriptorProto" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
@@ -1025,41 +1337,20 @@ extension Google {
       clientStreaming: Swift::Bool? = nil,
       serverStreaming: Swift::Bool? = nil
     ) {
-      self.name = name
-      self.inputType = inputType
-      self.outputType = outputType
-      self.options = options
-      self.clientStreaming = clientStreaming
-      self.serverStreaming = serverStreaming
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, inputType: inputType, outputType: outputType, options: options, clientStreaming: clientStreaming, serverStreaming: serverStreaming))
     }
-    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 10: self.name = reader.string()
-        case 18: self.inputType = reader.string()
-        case 26: self.outputType = reader.string()
-        case 34: reader.message(into: &self.options)
-        case 40: self.clientStreaming = reader.bool()
-        case 48: self.serverStreaming = reader.bool()
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
+      self.storage.value.decode(from: &reader)
     }
-    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      if let value = self.serverStreaming { writer.bool(48, value) }
-      if let value = self.clientStreaming { writer.bool(40, value) }
-      if let value = self.options { writer.message(34, value) }
-      if let value = self.outputType { writer.string(26, value) }
-      if let value = self.inputType { writer.string(18, value) }
-      if let value = self.name { writer.string(10, value) }
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
     }
   }
 
+  /// Options of a file.
   public struct FileOptions: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var javaPackage: Swift::String?
@@ -1072,7 +1363,6 @@ extension Google {
       var ccGenericServices: Swift::Bool?
       var javaGenericServices: Swift::Bool?
       var pyGenericServices: Swift::Bool?
-      var phpGenericServices: Swift::Bool?
       var deprecated: Swift::Bool?
       var ccEnableArenas: Swift::Bool?
       var objcClassPrefix: Swift::String?
@@ -1082,6 +1372,7 @@ extension Google {
       var phpNamespace: Swift::String?
       var phpMetadataNamespace: Swift::String?
       var rubyPackage: Swift::String?
+      var features: VencejoProtobuf::Google.FeatureSet?
       var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
       var unknownFields = VencejoProtobuf::UnknownFields()
       @inline(never)
@@ -1100,7 +1391,6 @@ extension Google {
           case 128: self.ccGenericServices = reader.bool()
           case 136: self.javaGenericServices = reader.bool()
           case 144: self.pyGenericServices = reader.bool()
-          case 336: self.phpGenericServices = reader.bool()
           case 184: self.deprecated = reader.bool()
           case 248: self.ccEnableArenas = reader.bool()
           case 290: self.objcClassPrefix = reader.string()
@@ -1110,6 +1400,7 @@ extension Google {
           case 330: self.phpNamespace = reader.string()
           case 354: self.phpMetadataNamespace = reader.string()
           case 362: self.rubyPackage = reader.string()
+          case 402: reader.message(into: &self.features)
           case 7994: reader.message(into: &self.uninterpretedOption)
           default: reader.unknown(tag, into: &self.unknownFields)
           }
@@ -1119,9 +1410,9 @@ extension Google {
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         writer.message(7994, self.uninterpretedOption)
+        if let value = self.features { writer.message(402, value) }
         if let value = self.rubyPackage { writer.string(362, value) }
         if let value = self.phpMetadataNamespace { writer.string(354, value) }
-        if let value = self.phpGenericServices { writer.bool(336, value) }
         if let value = self.phpNamespace { writer.string(330, value) }
         if let value = self.phpClassPrefix { writer.string(322, value) }
         if let value = self.swiftPrefix { writer.string(314, value) }
@@ -1143,46 +1434,23 @@ extension Google {
     }
     var storage = VencejoProtobuf::Boxed(Storage())
 
-    /// Sets the Java package where classes generated from this .proto will be
-    /// placed.  By default, the proto package is used, but this is often
-    /// inappropriate because proto packages do not normally start with backwards
-    /// domain names.
     public var javaPackage: Swift::String? {
       get { self.storage.value.javaPackage }
       _modify { yield &self.storage.value.javaPackage }
     }
-    /// Controls the name of the wrapper Java class generated for the .proto file.
-    /// That class will always contain the .proto file's getDescriptor() method as
-    /// well as any top-level extensions defined in the .proto file.
-    /// If java_multiple_files is disabled, then all the other classes from the
-    /// .proto file will be nested inside the single wrapper outer class.
     public var javaOuterClassname: Swift::String? {
       get { self.storage.value.javaOuterClassname }
       _modify { yield &self.storage.value.javaOuterClassname }
     }
-    /// If enabled, then the Java code generator will generate a separate .java
-    /// file for each top-level message, enum, and service defined in the .proto
-    /// file.  Thus, these types will *not* be nested inside the wrapper class
-    /// named by java_outer_classname.  However, the wrapper class will still be
-    /// generated to contain the file's getDescriptor() method as well as any
-    /// top-level extensions defined in the file.
     public var javaMultipleFiles: Swift::Bool? {
       get { self.storage.value.javaMultipleFiles }
       _modify { yield &self.storage.value.javaMultipleFiles }
     }
-    /// This option does nothing.
-    ///
     /// Deprecated.
     public var javaGenerateEqualsAndHash: Swift::Bool? {
       get { self.storage.value.javaGenerateEqualsAndHash }
       _modify { yield &self.storage.value.javaGenerateEqualsAndHash }
     }
-    /// If set true, then the Java2 code generator will generate code that
-    /// throws an exception whenever an attempt is made to assign a non-UTF-8
-    /// byte sequence to a string field.
-    /// Message reflection will do the same.
-    /// However, an extension field still accepts non-UTF-8 byte sequences.
-    /// This option has no effect on when used with the lite runtime.
     public var javaStringCheckUtf8: Swift::Bool? {
       get { self.storage.value.javaStringCheckUtf8 }
       _modify { yield &self.storage.value.javaStringCheckUtf8 }
@@ -1191,25 +1459,10 @@ extension Google {
       get { self.storage.value.optimizeFor }
       _modify { yield &self.storage.value.optimizeFor }
     }
-    /// Sets the Go package where structs generated from this .proto will be
-    /// placed. If omitted, the Go package will be derived from the following:
-    ///   - The basename of the package import path, if provided.
-    ///   - Otherwise, the package statement in the .proto file, if present.
-    ///   - Otherwise, the basename of the .proto file, without extension.
     public var goPackage: Swift::String? {
       get { self.storage.value.goPackage }
       _modify { yield &self.storage.value.goPackage }
     }
-    /// Should generic services be generated in each language?  "Generic" services
-    /// are not specific to any particular RPC system.  They are generated by the
-    /// main code generators in each language (without additional plugins).
-    /// Generic services were the only kind of service generation supported by
-    /// early versions of google.protobuf.
-    ///
-    /// Generic services are now considered deprecated in favor of using plugins
-    /// that generate code specific to your particular RPC system.  Therefore,
-    /// these default to false.  Old code which depends on generic services should
-    /// explicitly set them to true.
     public var ccGenericServices: Swift::Bool? {
       get { self.storage.value.ccGenericServices }
       _modify { yield &self.storage.value.ccGenericServices }
@@ -1222,72 +1475,46 @@ extension Google {
       get { self.storage.value.pyGenericServices }
       _modify { yield &self.storage.value.pyGenericServices }
     }
-    public var phpGenericServices: Swift::Bool? {
-      get { self.storage.value.phpGenericServices }
-      _modify { yield &self.storage.value.phpGenericServices }
-    }
-    /// Is this file deprecated?
-    /// Depending on the target platform, this can emit Deprecated annotations
-    /// for everything in the file, or it will be completely ignored; in the very
-    /// least, this is a formalization for deprecating files.
     public var deprecated: Swift::Bool? {
       get { self.storage.value.deprecated }
       _modify { yield &self.storage.value.deprecated }
     }
-    /// Enables the use of arenas for the proto messages in this file. This applies
-    /// only to generated classes for C++.
     public var ccEnableArenas: Swift::Bool? {
       get { self.storage.value.ccEnableArenas }
       _modify { yield &self.storage.value.ccEnableArenas }
     }
-    /// Sets the objective c class prefix which is prepended to all objective c
-    /// generated classes from this .proto. There is no default.
     public var objcClassPrefix: Swift::String? {
       get { self.storage.value.objcClassPrefix }
       _modify { yield &self.storage.value.objcClassPrefix }
     }
-    /// Namespace for generated classes; defaults to the package.
     public var csharpNamespace: Swift::String? {
       get { self.storage.value.csharpNamespace }
       _modify { yield &self.storage.value.csharpNamespace }
     }
-    /// By default Swift generators will take the proto package and CamelCase it
-    /// replacing '.' with underscore and use that to prefix the types/symbols
-    /// defined. When this options is provided, they will use this value instead
-    /// to prefix the types/symbols defined.
     public var swiftPrefix: Swift::String? {
       get { self.storage.value.swiftPrefix }
       _modify { yield &self.storage.value.swiftPrefix }
     }
-    /// Sets the php class prefix which is prepended to all php generated classes
-    /// from this .proto. Default is empty.
     public var phpClassPrefix: Swift::String? {
       get { self.storage.value.phpClassPrefix }
       _modify { yield &self.storage.value.phpClassPrefix }
     }
-    /// Use this option to change the namespace of php generated classes. Default
-    /// is empty. When this option is empty, the package name will be used for
-    /// determining the namespace.
     public var phpNamespace: Swift::String? {
       get { self.storage.value.phpNamespace }
       _modify { yield &self.storage.value.phpNamespace }
     }
-    /// Use this option to change the namespace of php generated metadata classes.
-    /// Default is empty. When this option is empty, the proto file name will be
-    /// used for determining the namespace.
     public var phpMetadataNamespace: Swift::String? {
       get { self.storage.value.phpMetadataNamespace }
       _modify { yield &self.storage.value.phpMetadataNamespace }
     }
-    /// Use this option to change the package of ruby generated classes. Default
-    /// is empty. When this option is not set, the package name will be used for
-    /// determining the ruby package.
     public var rubyPackage: Swift::String? {
       get { self.storage.value.rubyPackage }
       _modify { yield &self.storage.value.rubyPackage }
     }
-    /// The parser stores options it doesn't recognize here.
-    /// See the documentation for the "Options" section above.
+    public var features: VencejoProtobuf::Google.FeatureSet? {
+      get { self.storage.value.features }
+      _modify { yield &self.storage.value.features }
+    }
     public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] {
       get { self.storage.value.uninterpretedOption }
       _modify { yield &self.storage.value.uninterpretedOption }
@@ -1311,7 +1538,6 @@ extension Google {
       ccGenericServices: Swift::Bool? = nil,
       javaGenericServices: Swift::Bool? = nil,
       pyGenericServices: Swift::Bool? = nil,
-      phpGenericServices: Swift::Bool? = nil,
       deprecated: Swift::Bool? = nil,
       ccEnableArenas: Swift::Bool? = nil,
       objcClassPrefix: Swift::String? = nil,
@@ -1321,9 +1547,10 @@ extension Google {
       phpNamespace: Swift::String? = nil,
       phpMetadataNamespace: Swift::String? = nil,
       rubyPackage: Swift::String? = nil,
+      features: VencejoProtobuf::Google.FeatureSet? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(javaPackage: javaPackage, javaOuterClassname: javaOuterClassname, javaMultipleFiles: javaMultipleFiles, javaGenerateEqualsAndHash: javaGenerateEqualsAndHash, javaStringCheckUtf8: javaStringCheckUtf8, optimizeFor: optimizeFor, goPackage: goPackage, ccGenericServices: ccGenericServices, javaGenericServices: javaGenericServices, pyGenericServices: pyGenericServices, phpGenericServices: phpGenericServices, deprecated: deprecated, ccEnableArenas: ccEnableArenas, objcClassPrefix: objcClassPrefix, csharpNamespace: csharpNamespace, swiftPrefix: swiftPrefix, phpClassPrefix: phpClassPrefix, phpNamespace: phpNamespace, phpMetadataNamespace: phpMetadataNamespace, rubyPackage: rubyPackage, uninterpretedOption: uninterpretedOption))
+      self.storage = VencejoProtobuf::Boxed(Storage(javaPackage: javaPackage, javaOuterClassname: javaOuterClassname, javaMultipleFiles: javaMultipleFiles, javaGenerateEqualsAndHash: javaGenerateEqualsAndHash, javaStringCheckUtf8: javaStringCheckUtf8, optimizeFor: optimizeFor, goPackage: goPackage, ccGenericServices: ccGenericServices, javaGenericServices: javaGenericServices, pyGenericServices: pyGenericServices, deprecated: deprecated, ccEnableArenas: ccEnableArenas, objcClassPrefix: objcClassPrefix, csharpNamespace: csharpNamespace, swiftPrefix: swiftPrefix, phpClassPrefix: phpClassPrefix, phpNamespace: phpNamespace, phpMetadataNamespace: phpMetadataNamespace, rubyPackage: rubyPackage, features: features, uninterpretedOption: uninterpretedOption))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1335,73 +1562,27 @@ extension Google {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    /// Generated classes can be optimized for speed or code size.
+    /// What code is generated for.
     public struct OptimizeMode: VencejoProtobuf::Enumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FileOptions.OptimizeMode" }
-      /// Generate complete code for parsing, serialization,
       public static var speed: Self { .init(rawValue: 1) }
-      /// etc.
       public static var codeSize: Self { .init(rawValue: 2) }
-      /// Generate code using MessageLite and the lite runtime.
       public static var liteRuntime: Self { .init(rawValue: 3) }
       public static var allCases: [Self] { [.speed, .codeSize, .liteRuntime] }
     }
   }
 
+  /// Options of a message.
   public struct MessageOptions: VencejoProtobuf::Message {
-    /// Set true to use the old proto1 MessageSet wire format for extensions.
-    /// This is provided for backwards-compatibility with the MessageSet wire
-    /// format.  You should not use this for any other reason:  It's less
-    /// efficient, has fewer features, and is more complicated.
-    ///
-    /// The message must be defined exactly as follows:
-    ///   message Foo {
-    ///     option message_set_wire_format = true;
-    ///     extensions 4 to max;
-    ///   }
-    /// Note that the message cannot have any defined fields; MessageSets only
-    /// have extensions.
-    ///
-    /// All extensions of your type must be singular messages; e.g. they cannot
-    /// be int32s, enums, or repeated messages.
-    ///
-    /// Because this is an option, the above two restrictions are not enforced by
-    /// the protocol compiler.
     public var messageSetWireFormat: Swift::Bool?
-    /// Disables the generation of the standard "descriptor()" accessor, which can
-    /// conflict with a field of the same name.  This is meant to make migration
-    /// from proto1 easier; new code should avoid fields named "descriptor".
     public var noStandardDescriptorAccessor: Swift::Bool?
-    /// Is this message deprecated?
-    /// Depending on the target platform, this can emit Deprecated annotations
-    /// for the message, or it will be completely ignored; in the very least,
-    /// this is a formalization for deprecating messages.
     public var deprecated: Swift::Bool?
-    /// Whether the message is an automatically generated map entry type for the
-    /// maps field.
-    ///
-    /// For maps fields:
-    ///     map<KeyType, ValueType> map_field = 1;
-    /// The parsed descriptor looks like:
-    ///     message MapFieldEntry {
-    ///         option map_entry = true;
-    ///         optional KeyType key = 1;
-    ///         optional ValueType value = 2;
-    ///     }
-    ///     repeated MapFieldEntry map_field = 1;
-    ///
-    /// Implementations may choose not to generate the map_entry=true message, but
-    /// use a native map in the target language to hold the keys and values.
-    /// The reflection APIs in such implementations still need to work as
-    /// if the field is a repeated message field.
-    ///
-    /// NOTE: Do not set the option in .proto files. Always use the maps syntax
-    /// instead. The option should only be implicitly set by the proto compiler
-    /// parser.
     public var mapEntry: Swift::Bool?
-    /// The parser stores options it doesn't recognize here. See above.
+    /// Deprecated.
+    public var deprecatedLegacyJsonFieldConflicts: Swift::Bool?
+    public var features: VencejoProtobuf::Google.FeatureSet?
     public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
@@ -1413,12 +1594,16 @@ extension Google {
       noStandardDescriptorAccessor: Swift::Bool? = nil,
       deprecated: Swift::Bool? = nil,
       mapEntry: Swift::Bool? = nil,
+      deprecatedLegacyJsonFieldConflicts: Swift::Bool? = nil,
+      features: VencejoProtobuf::Google.FeatureSet? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
       self.messageSetWireFormat = messageSetWireFormat
       self.noStandardDescriptorAccessor = noStandardDescriptorAccessor
       self.deprecated = deprecated
       self.mapEntry = mapEntry
+      self.deprecatedLegacyJsonFieldConflicts = deprecatedLegacyJsonFieldConflicts
+      self.features = features
       self.uninterpretedOption = uninterpretedOption
     }
     @inline(never)
@@ -1431,6 +1616,8 @@ extension Google {
         case 16: self.noStandardDescriptorAccessor = reader.bool()
         case 24: self.deprecated = reader.bool()
         case 56: self.mapEntry = reader.bool()
+        case 88: self.deprecatedLegacyJsonFieldConflicts = reader.bool()
+        case 98: reader.message(into: &self.features)
         case 7994: reader.message(into: &self.uninterpretedOption)
         default: reader.unknown(tag, into: &self.unknownFields)
         }
@@ -1440,6 +1627,8 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
+      if let value = self.features { writer.message(98, value) }
+      if let value = self.deprecatedLegacyJsonFieldConflicts { writer.bool(88, value) }
       if let value = self.mapEntry { writer.bool(56, value) }
       if let value = self.deprecated { writer.bool(24, value) }
       if let value = self.noStandardDescriptorAccessor { writer.bool(16, value) }
@@ -1447,79 +1636,130 @@ extension Google {
     }
   }
 
+  /// Options of a field.
   public struct FieldOptions: VencejoProtobuf::Message {
-    /// The ctype option instructs the C++ code generator to use a different
-    /// representation of the field than it normally would.  See the specific
-    /// options below.  This option is not yet implemented in the open source
-    /// release -- sorry, we'll try to include it in a future version!
-    public var ctype: VencejoProtobuf::Google.FieldOptions.CType?
-    /// The packed option can be enabled for repeated primitive fields to enable
-    /// a more efficient representation on the wire. Rather than repeatedly
-    /// writing the tag and type for each element, the entire array is encoded as
-    /// a single length-delimited blob. In proto3, only explicit setting it to
-    /// false will avoid using packed encoding.
-    public var packed: Swift::Bool?
-    /// The jstype option determines the JavaScript type used for values of the
-    /// field.  The option is permitted only for 64 bit integral and fixed types
-    /// (int64, uint64, sint64, fixed64, sfixed64).  A field with jstype JS_STRING
-    /// is represented as JavaScript string, which avoids loss of precision that
-    /// can happen when a large value is converted to a floating point JavaScript.
-    /// Specifying JS_NUMBER for the jstype causes the generated JavaScript code to
-    /// use the JavaScript "number" type.  The behavior of the default option
-    /// JS_NORMAL is implementation dependent.
-    ///
-    /// This option is an enum to permit additional types to be added, e.g.
-    /// goog.math.Integer.
-    public var jstype: VencejoProtobuf::Google.FieldOptions.JSType?
-    /// Should this field be parsed lazily?  Lazy applies only to message-type
-    /// fields.  It means that when the outer message is initially parsed, the
-    /// inner message's contents will not be parsed but instead stored in encoded
-    /// form.  The inner message will actually be parsed when it is first accessed.
-    ///
-    /// This is only a hint.  Implementations are free to choose whether to use
-    /// eager or lazy parsing regardless of the value of this option.  However,
-    /// setting this option true suggests that the protocol author believes that
-    /// using lazy parsing on this field is worth the additional bookkeeping
-    /// overhead typically needed to implement it.
-    ///
-    /// This option does not affect the public interface of any generated code;
-    /// all method signatures remain the same.  Furthermore, thread-safety of the
-    /// interface is not affected by this option; const methods remain safe to
-    /// call from multiple threads concurrently, while non-const methods continue
-    /// to require exclusive access.
-    ///
-    ///
-    /// Note that implementations may choose not to check required fields within
-    /// a lazy sub-message.  That is, calling IsInitialized() on the outer message
-    /// may return true even if the inner message has missing required fields.
-    /// This is necessary because otherwise the inner message would have to be
-    /// parsed in order to perform the check, defeating the purpose of lazy
-    /// parsing.  An implementation which chooses not to check required fields
-    /// must be consistent about it.  That is, for any particular sub-message, the
-    /// implementation must either *always* check its required fields, or *never*
-    /// check its required fields, regardless of whether or not the message has
-    /// been parsed.
-    ///
-    /// As of 2021, lazy does no correctness checks on the byte stream during
-    /// parsing.  This may lead to crashes if and when an invalid byte stream is
-    /// finally parsed upon access.
-    ///
-    /// TODO(b/211906113):  Enable validation on lazy fields.
-    public var lazy: Swift::Bool?
-    /// unverified_lazy does no correctness checks on the byte stream. This should
-    /// only be used where lazy with verification is prohibitive for performance
-    /// reasons.
-    public var unverifiedLazy: Swift::Bool?
-    /// Is this field deprecated?
-    /// Depending on the target platform, this can emit Deprecated annotations
-    /// for accessors, or it will be completely ignored; in the very least, this
-    /// is a formalization for deprecating fields.
-    public var deprecated: Swift::Bool?
-    /// For Google-internal migration only. Do not use.
-    public var weak: Swift::Bool?
-    /// The parser stores options it doesn't recognize here. See above.
-    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    struct Storage: Swift::Sendable {
+      var ctype: VencejoProtobuf::Google.FieldOptions.CType?
+      var packed: Swift::Bool?
+      var jstype: VencejoProtobuf::Google.FieldOptions.JSType?
+      var lazy: Swift::Bool?
+      var unverifiedLazy: Swift::Bool?
+      var deprecated: Swift::Bool?
+      var weak: Swift::Bool?
+      var debugRedact: Swift::Bool?
+      var retention: VencejoProtobuf::Google.FieldOptions.OptionRetention?
+      var targets: [VencejoProtobuf::Google.FieldOptions.OptionTargetType] = []
+      var editionDefaults: [VencejoProtobuf::Google.FieldOptions.EditionDefault] = []
+      var features: VencejoProtobuf::Google.FeatureSet?
+      var featureSupport: VencejoProtobuf::Google.FieldOptions.FeatureSupport?
+      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 8: self.ctype = reader.enumeration()
+          case 16: self.packed = reader.bool()
+          case 48: self.jstype = reader.enumeration()
+          case 40: self.lazy = reader.bool()
+          case 120: self.unverifiedLazy = reader.bool()
+          case 24: self.deprecated = reader.bool()
+          case 80: self.weak = reader.bool()
+          case 128: self.debugRedact = reader.bool()
+          case 136: self.retention = reader.enumeration()
+          case 152, 154: reader.list(VencejoProtobuf::Wire.Enum<VencejoProtobuf::Google.FieldOptions.OptionTargetType>.self, tag, into: &self.targets)
+          case 162: reader.message(into: &self.editionDefaults)
+          case 170: reader.message(into: &self.features)
+          case 178: reader.message(into: &self.featureSupport)
+          case 7994: reader.message(into: &self.uninterpretedOption)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        writer.message(7994, self.uninterpretedOption)
+        if let value = self.featureSupport { writer.message(178, value) }
+        if let value = self.features { writer.message(170, value) }
+        writer.message(162, self.editionDefaults)
+        writer.list(VencejoProtobuf::Wire.Enum<VencejoProtobuf::Google.FieldOptions.OptionTargetType>.self, 152, self.targets)
+        if let value = self.retention { writer.enumeration(136, value) }
+        if let value = self.debugRedact { writer.bool(128, value) }
+        if let value = self.unverifiedLazy { writer.bool(120, value) }
+        if let value = self.weak { writer.bool(80, value) }
+        if let value = self.jstype { writer.enumeration(48, value) }
+        if let value = self.lazy { writer.bool(40, value) }
+        if let value = self.deprecated { writer.bool(24, value) }
+        if let value = self.packed { writer.bool(16, value) }
+        if let value = self.ctype { writer.enumeration(8, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var ctype: VencejoProtobuf::Google.FieldOptions.CType? {
+      get { self.storage.value.ctype }
+      _modify { yield &self.storage.value.ctype }
+    }
+    public var packed: Swift::Bool? {
+      get { self.storage.value.packed }
+      _modify { yield &self.storage.value.packed }
+    }
+    public var jstype: VencejoProtobuf::Google.FieldOptions.JSType? {
+      get { self.storage.value.jstype }
+      _modify { yield &self.storage.value.jstype }
+    }
+    public var lazy: Swift::Bool? {
+      get { self.storage.value.lazy }
+      _modify { yield &self.storage.value.lazy }
+    }
+    public var unverifiedLazy: Swift::Bool? {
+      get { self.storage.value.unverifiedLazy }
+      _modify { yield &self.storage.value.unverifiedLazy }
+    }
+    public var deprecated: Swift::Bool? {
+      get { self.storage.value.deprecated }
+      _modify { yield &self.storage.value.deprecated }
+    }
+    /// Deprecated.
+    public var weak: Swift::Bool? {
+      get { self.storage.value.weak }
+      _modify { yield &self.storage.value.weak }
+    }
+    public var debugRedact: Swift::Bool? {
+      get { self.storage.value.debugRedact }
+      _modify { yield &self.storage.value.debugRedact }
+    }
+    public var retention: VencejoProtobuf::Google.FieldOptions.OptionRetention? {
+      get { self.storage.value.retention }
+      _modify { yield &self.storage.value.retention }
+    }
+    public var targets: [VencejoProtobuf::Google.FieldOptions.OptionTargetType] {
+      get { self.storage.value.targets }
+      _modify { yield &self.storage.value.targets }
+    }
+    public var editionDefaults: [VencejoProtobuf::Google.FieldOptions.EditionDefault] {
+      get { self.storage.value.editionDefaults }
+      _modify { yield &self.storage.value.editionDefaults }
+    }
+    public var features: VencejoProtobuf::Google.FeatureSet? {
+      get { self.storage.value.features }
+      _modify { yield &self.storage.value.features }
+    }
+    public var featureSupport: VencejoProtobuf::Google.FieldOptions.FeatureSupport? {
+      get { self.storage.value.featureSupport }
+      _modify { yield &self.storage.value.featureSupport }
+    }
+    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] {
+      get { self.storage.value.uninterpretedOption }
+      _modify { yield &self.storage.value.uninterpretedOption }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
 
     public static var messageName: Swift::String { "google.protobuf.FieldOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
@@ -1532,75 +1772,194 @@ extension Google {
       unverifiedLazy: Swift::Bool? = nil,
       deprecated: Swift::Bool? = nil,
       weak: Swift::Bool? = nil,
+      debugRedact: Swift::Bool? = nil,
+      retention: VencejoProtobuf::Google.FieldOptions.OptionRetention? = nil,
+      targets: [VencejoProtobuf::Google.FieldOptions.OptionTargetType] = [],
+      editionDefaults: [VencejoProtobuf::Google.FieldOptions.EditionDefault] = [],
+      features: VencejoProtobuf::Google.FeatureSet? = nil,
+      featureSupport: VencejoProtobuf::Google.FieldOptions.FeatureSupport? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
-      self.ctype = ctype
-      self.packed = packed
-      self.jstype = jstype
-      self.lazy = lazy
-      self.unverifiedLazy = unverifiedLazy
-      self.deprecated = deprecated
-      self.weak = weak
-      self.uninterpretedOption = uninterpretedOption
+      self.storage = VencejoProtobuf::Boxed(Storage(ctype: ctype, packed: packed, jstype: jstype, lazy: lazy, unverifiedLazy: unverifiedLazy, deprecated: deprecated, weak: weak, debugRedact: debugRedact, retention: retention, targets: targets, editionDefaults: editionDefaults, features: features, featureSupport: featureSupport, uninterpretedOption: uninterpretedOption))
     }
-    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 8: self.ctype = reader.enumeration()
-        case 16: self.packed = reader.bool()
-        case 48: self.jstype = reader.enumeration()
-        case 40: self.lazy = reader.bool()
-        case 120: self.unverifiedLazy = reader.bool()
-        case 24: self.deprecated = reader.bool()
-        case 80: self.weak = reader.bool()
-        case 7994: reader.message(into: &self.uninterpretedOption)
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
+      self.storage.value.decode(from: &reader)
     }
-    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      writer.message(7994, self.uninterpretedOption)
-      if let value = self.unverifiedLazy { writer.bool(120, value) }
-      if let value = self.weak { writer.bool(80, value) }
-      if let value = self.jstype { writer.enumeration(48, value) }
-      if let value = self.lazy { writer.bool(40, value) }
-      if let value = self.deprecated { writer.bool(24, value) }
-      if let value = self.packed { writer.bool(16, value) }
-      if let value = self.ctype { writer.enumeration(8, value) }
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
     }
 
+    /// How C++ represents a string.
     public struct CType: VencejoProtobuf::Enumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FieldOptions.CType" }
-      /// Default mode.
       public static var string: Self { .init(rawValue: 0) }
       public static var cord: Self { .init(rawValue: 1) }
       public static var stringPiece: Self { .init(rawValue: 2) }
       public static var allCases: [Self] { [.string, .cord, .stringPiece] }
     }
 
+    /// How JavaScript represents a 64-bit number.
     public struct JSType: VencejoProtobuf::Enumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FieldOptions.JSType" }
-      /// Use the default type.
       public static var jsNormal: Self { .init(rawValue: 0) }
-      /// Use JavaScript strings.
       public static var jsString: Self { .init(rawValue: 1) }
-      /// Use JavaScript numbers.
       public static var jsNumber: Self { .init(rawValue: 2) }
       public static var allCases: [Self] { [.jsNormal, .jsString, .jsNumber] }
     }
+
+    /// Whether an option is kept in embedded descriptors.
+    public struct OptionRetention: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "google.protobuf.FieldOptions.OptionRetention" }
+      public static var retentionUnknown: Self { .init(rawValue: 0) }
+      public static var retentionRuntime: Self { .init(rawValue: 1) }
+      public static var retentionSource: Self { .init(rawValue: 2) }
+      public static var allCases: [Self] { [.retentionUnknown, .retentionRuntime, .retentionSource] }
+    }
+
+    /// What an option may be given to.
+    public struct OptionTargetType: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "google.protobuf.FieldOptions.OptionTargetType" }
+      public static var targetTypeUnknown: Self { .init(rawValue: 0) }
+      public static var targetTypeFile: Self { .init(rawValue: 1) }
+      public static var targetTypeExtensionRange: Self { .init(rawValue: 2) }
+      public static var targetTypeMessage: Self { .init(rawValue: 3) }
+      public static var targetTypeField: Self { .init(rawValue: 4) }
+      public static var targetTypeOneof: Self { .init(rawValue: 5) }
+      public static var targetTypeEnum: Self { .init(rawValue: 6) }
+      public static var targetTypeEnumEntry: Self { .init(rawValue: 7) }
+      public static var targetTypeService: Self { .init(rawValue: 8) }
+      public static var targetTypeMethod: Self { .init(rawValue: 9) }
+      public static var allCases: [Self] { [.targetTypeUnknown, .targetTypeFile, .targetTypeExtensionRange, .targetTypeMessage, .targetTypeField, .targetTypeOneof, .targetTypeEnum, .targetTypeEnumEntry, .targetTypeService, .targetTypeMethod] }
+    }
+
+    /// The default of a feature from an edition on.
+    public struct EditionDefault: VencejoProtobuf::Message {
+      public var edition: VencejoProtobuf::Google.Edition?
+      public var value: Swift::String?
+      public var unknownFields = VencejoProtobuf::UnknownFields()
+
+      public static var messageName: Swift::String { "google.protobuf.FieldOptions.EditionDefault" }
+      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+      public init() {}
+      public init(
+        edition: VencejoProtobuf::Google.Edition? = nil,
+        value: Swift::String? = nil
+      ) {
+        self.edition = edition
+        self.value = value
+      }
+      @inline(never)
+      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 24: self.edition = reader.enumeration()
+          case 18: self.value = reader.string()
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.edition { writer.enumeration(24, value) }
+        if let value = self.value { writer.string(18, value) }
+      }
+      public static func == (left: Self, right: Self) -> Swift::Bool {
+        if left.edition != right.edition { return false }
+        if left.value != right.value { return false }
+        return left.unknownFields == right.unknownFields
+      }
+      public func hash(into hasher: inout Swift::Hasher) {
+        hasher.combine(self.edition)
+        hasher.combine(self.value)
+        hasher.combine(self.unknownFields)
+      }
+    }
+
+    /// The editions a feature exists in.
+    public struct FeatureSupport: VencejoProtobuf::Message {
+      public var editionIntroduced: VencejoProtobuf::Google.Edition?
+      public var editionDeprecated: VencejoProtobuf::Google.Edition?
+      public var deprecationWarning: Swift::String?
+      public var editionRemoved: VencejoProtobuf::Google.Edition?
+      public var removalError: Swift::String?
+      public var unknownFields = VencejoProtobuf::UnknownFields()
+
+      public static var messageName: Swift::String { "google.protobuf.FieldOptions.FeatureSupport" }
+      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+      public init() {}
+      public init(
+        editionIntroduced: VencejoProtobuf::Google.Edition? = nil,
+        editionDeprecated: VencejoProtobuf::Google.Edition? = nil,
+        deprecationWarning: Swift::String? = nil,
+        editionRemoved: VencejoProtobuf::Google.Edition? = nil,
+        removalError: Swift::String? = nil
+      ) {
+        self.editionIntroduced = editionIntroduced
+        self.editionDeprecated = editionDeprecated
+        self.deprecationWarning = deprecationWarning
+        self.editionRemoved = editionRemoved
+        self.removalError = removalError
+      }
+      @inline(never)
+      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 8: self.editionIntroduced = reader.enumeration()
+          case 16: self.editionDeprecated = reader.enumeration()
+          case 26: self.deprecationWarning = reader.string()
+          case 32: self.editionRemoved = reader.enumeration()
+          case 42: self.removalError = reader.string()
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.removalError { writer.string(42, value) }
+        if let value = self.editionRemoved { writer.enumeration(32, value) }
+        if let value = self.deprecationWarning { writer.string(26, value) }
+        if let value = self.editionDeprecated { writer.enumeration(16, value) }
+        if let value = self.editionIntroduced { writer.enumeration(8, value) }
+      }
+      public static func == (left: Self, right: Self) -> Swift::Bool {
+        if left.editionIntroduced != right.editionIntroduced { return false }
+        if left.editionDeprecated != right.editionDeprecated { return false }
+        if left.deprecationWarning != right.deprecationWarning { return false }
+        if left.editionRemoved != right.editionRemoved { return false }
+        if left.removalError != right.removalError { return false }
+        return left.unknownFields == right.unknownFields
+      }
+      public func hash(into hasher: inout Swift::Hasher) {
+        hasher.combine(self.editionIntroduced)
+        hasher.combine(self.editionDeprecated)
+        hasher.combine(self.deprecationWarning)
+        hasher.combine(self.editionRemoved)
+        hasher.combine(self.removalError)
+        hasher.combine(self.unknownFields)
+      }
+    }
   }
 
+  /// Options of a oneof.
   public struct OneofOptions: VencejoProtobuf::Message {
-    /// The parser stores options it doesn't recognize here. See above.
+    public var features: VencejoProtobuf::Google.FeatureSet?
     public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
@@ -1608,8 +1967,10 @@ extension Google {
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {}
     public init(
+      features: VencejoProtobuf::Google.FeatureSet? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
+      self.features = features
       self.uninterpretedOption = uninterpretedOption
     }
     @inline(never)
@@ -1618,6 +1979,7 @@ extension Google {
         let tag = reader.nextTag()
         switch tag {
         case 0: return
+        case 10: reader.message(into: &self.features)
         case 7994: reader.message(into: &self.uninterpretedOption)
         default: reader.unknown(tag, into: &self.unknownFields)
         }
@@ -1627,19 +1989,17 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
+      if let value = self.features { writer.message(10, value) }
     }
   }
 
+  /// Options of an enum.
   public struct EnumOptions: VencejoProtobuf::Message {
-    /// Set this option to true to allow mapping different tag names to the same
-    /// value.
     public var allowAlias: Swift::Bool?
-    /// Is this enum deprecated?
-    /// Depending on the target platform, this can emit Deprecated annotations
-    /// for the enum, or it will be completely ignored; in the very least, this
-    /// is a formalization for deprecating enums.
     public var deprecated: Swift::Bool?
-    /// The parser stores options it doesn't recognize here. See above.
+    /// Deprecated.
+    public var deprecatedLegacyJsonFieldConflicts: Swift::Bool?
+    public var features: VencejoProtobuf::Google.FeatureSet?
     public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
@@ -1649,10 +2009,14 @@ extension Google {
     public init(
       allowAlias: Swift::Bool? = nil,
       deprecated: Swift::Bool? = nil,
+      deprecatedLegacyJsonFieldConflicts: Swift::Bool? = nil,
+      features: VencejoProtobuf::Google.FeatureSet? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
       self.allowAlias = allowAlias
       self.deprecated = deprecated
+      self.deprecatedLegacyJsonFieldConflicts = deprecatedLegacyJsonFieldConflicts
+      self.features = features
       self.uninterpretedOption = uninterpretedOption
     }
     @inline(never)
@@ -1663,6 +2027,8 @@ extension Google {
         case 0: return
         case 16: self.allowAlias = reader.bool()
         case 24: self.deprecated = reader.bool()
+        case 48: self.deprecatedLegacyJsonFieldConflicts = reader.bool()
+        case 58: reader.message(into: &self.features)
         case 7994: reader.message(into: &self.uninterpretedOption)
         default: reader.unknown(tag, into: &self.unknownFields)
         }
@@ -1672,58 +2038,101 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
+      if let value = self.features { writer.message(58, value) }
+      if let value = self.deprecatedLegacyJsonFieldConflicts { writer.bool(48, value) }
       if let value = self.deprecated { writer.bool(24, value) }
       if let value = self.allowAlias { writer.bool(16, value) }
     }
   }
 
+  /// Options of an enum's value.
   public struct EnumValueOptions: VencejoProtobuf::Message {
-    /// Is this enum value deprecated?
-    /// Depending on the target platform, this can emit Deprecated annotations
-    /// for the enum value, or it will be completely ignored; in the very least,
-    /// this is a formalization for deprecating enum values.
-    public var deprecated: Swift::Bool?
-    /// The parser stores options it doesn't recognize here. See above.
-    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    struct Storage: Swift::Sendable {
+      var deprecated: Swift::Bool?
+      var features: VencejoProtobuf::Google.FeatureSet?
+      var debugRedact: Swift::Bool?
+      var featureSupport: VencejoProtobuf::Google.FieldOptions.FeatureSupport?
+      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 8: self.deprecated = reader.bool()
+          case 18: reader.message(into: &self.features)
+          case 24: self.debugRedact = reader.bool()
+          case 34: reader.message(into: &self.featureSupport)
+          case 7994: reader.message(into: &self.uninterpretedOption)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        writer.message(7994, self.uninterpretedOption)
+        if let value = self.featureSupport { writer.message(34, value) }
+        if let value = self.debugRedact { writer.bool(24, value) }
+        if let value = self.features { writer.message(18, value) }
+        if let value = self.deprecated { writer.bool(8, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var deprecated: Swift::Bool? {
+      get { self.storage.value.deprecated }
+      _modify { yield &self.storage.value.deprecated }
+    }
+    public var features: VencejoProtobuf::Google.FeatureSet? {
+      get { self.storage.value.features }
+      _modify { yield &self.storage.value.features }
+    }
+    public var debugRedact: Swift::Bool? {
+      get { self.storage.value.debugRedact }
+      _modify { yield &self.storage.value.debugRedact }
+    }
+    public var featureSupport: VencejoProtobuf::Google.FieldOptions.FeatureSupport? {
+      get { self.storage.value.featureSupport }
+      _modify { yield &self.storage.value.featureSupport }
+    }
+    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] {
+      get { self.storage.value.uninterpretedOption }
+      _modify { yield &self.storage.value.uninterpretedOption }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
 
     public static var messageName: Swift::String { "google.protobuf.EnumValueOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {}
     public init(
       deprecated: Swift::Bool? = nil,
+      features: VencejoProtobuf::Google.FeatureSet? = nil,
+      debugRedact: Swift::Bool? = nil,
+      featureSupport: VencejoProtobuf::Google.FieldOptions.FeatureSupport? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
-      self.deprecated = deprecated
-      self.uninterpretedOption = uninterpretedOption
+      self.storage = VencejoProtobuf::Boxed(Storage(deprecated: deprecated, features: features, debugRedact: debugRedact, featureSupport: featureSupport, uninterpretedOption: uninterpretedOption))
     }
-    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 8: self.deprecated = reader.bool()
-        case 7994: reader.message(into: &self.uninterpretedOption)
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
+      self.storage.value.decode(from: &reader)
     }
-    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      writer.message(7994, self.uninterpretedOption)
-      if let value = self.deprecated { writer.bool(8, value) }
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
     }
   }
 
+  /// Options of a service.
   public struct ServiceOptions: VencejoProtobuf::Message {
-    /// Is this service deprecated?
-    /// Depending on the target platform, this can emit Deprecated annotations
-    /// for the service, or it will be completely ignored; in the very least,
-    /// this is a formalization for deprecating services.
+    public var features: VencejoProtobuf::Google.FeatureSet?
     public var deprecated: Swift::Bool?
-    /// The parser stores options it doesn't recognize here. See above.
     public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
@@ -1731,9 +2140,11 @@ extension Google {
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {}
     public init(
+      features: VencejoProtobuf::Google.FeatureSet? = nil,
       deprecated: Swift::Bool? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
+      self.features = features
       self.deprecated = deprecated
       self.uninterpretedOption = uninterpretedOption
     }
@@ -1743,6 +2154,7 @@ extension Google {
         let tag = reader.nextTag()
         switch tag {
         case 0: return
+        case 274: reader.message(into: &self.features)
         case 264: self.deprecated = reader.bool()
         case 7994: reader.message(into: &self.uninterpretedOption)
         default: reader.unknown(tag, into: &self.unknownFields)
@@ -1753,18 +2165,16 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
+      if let value = self.features { writer.message(274, value) }
       if let value = self.deprecated { writer.bool(264, value) }
     }
   }
 
+  /// Options of a method.
   public struct MethodOptions: VencejoProtobuf::Message {
-    /// Is this method deprecated?
-    /// Depending on the target platform, this can emit Deprecated annotations
-    /// for the method, or it will be completely ignored; in the very least,
-    /// this is a formalization for deprecating methods.
     public var deprecated: Swift::Bool?
     public var idempotencyLevel: VencejoProtobuf::Google.MethodOptions.IdempotencyLevel?
-    /// The parser stores options it doesn't recognize here. See above.
+    public var features: VencejoProtobuf::Google.FeatureSet?
     public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
@@ -1774,10 +2184,12 @@ extension Google {
     public init(
       deprecated: Swift::Bool? = nil,
       idempotencyLevel: VencejoProtobuf::Google.MethodOptions.IdempotencyLevel? = nil,
+      features: VencejoProtobuf::Google.FeatureSet? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
       self.deprecated = deprecated
       self.idempotencyLevel = idempotencyLevel
+      self.features = features
       self.uninterpretedOption = uninterpretedOption
     }
     @inline(never)
@@ -1788,6 +2200,7 @@ extension Google {
         case 0: return
         case 264: self.deprecated = reader.bool()
         case 272: self.idempotencyLevel = reader.enumeration()
+        case 282: reader.message(into: &self.features)
         case 7994: reader.message(into: &self.uninterpretedOption)
         default: reader.unknown(tag, into: &self.unknownFields)
         }
@@ -1797,36 +2210,26 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(7994, self.uninterpretedOption)
+      if let value = self.features { writer.message(282, value) }
       if let value = self.idempotencyLevel { writer.enumeration(272, value) }
       if let value = self.deprecated { writer.bool(264, value) }
     }
 
-    /// Is this method side-effect-free (or safe in HTTP parlance), or idempotent,
-    /// or neither? HTTP based RPC implementation may choose GET verb for safe
-    /// methods, and PUT verb for idempotent methods instead of the default POST.
+    /// Whether a call may be repeated.
     public struct IdempotencyLevel: VencejoProtobuf::Enumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.MethodOptions.IdempotencyLevel" }
       public static var idempotencyUnknown: Self { .init(rawValue: 0) }
-      /// implies idempotent
       public static var noSideEffects: Self { .init(rawValue: 1) }
-      /// idempotent, but may have side effects
       public static var idempotent: Self { .init(rawValue: 2) }
       public static var allCases: [Self] { [.idempotencyUnknown, .noSideEffects, .idempotent] }
     }
   }
 
-  /// A message representing a option the parser does not recognize. This only
-  /// appears in options protos created by the compiler::Parser class.
-  /// DescriptorPool resolves these when building Descriptor objects. Therefore,
-  /// options protos in descriptor objects (e.g. returned by Descriptor::options(),
-  /// or produced by Descriptor::CopyTo()) will never have UninterpretedOptions
-  /// in them.
+  /// An option the parser does not know.
   public struct UninterpretedOption: VencejoProtobuf::Message {
     public var name: [VencejoProtobuf::Google.UninterpretedOption.NamePart] = []
-    /// The value of the uninterpreted option, in whatever type the tokenizer
-    /// identified it as during parsing. Exactly one of these should be set.
     public var identifierValue: Swift::String?
     public var positiveIntValue: Swift::UInt64?
     public var negativeIntValue: Swift::Int64?
@@ -1884,11 +2287,7 @@ extension Google {
       writer.message(18, self.name)
     }
 
-    /// The name of the uninterpreted option.  Each string represents a segment in
-    /// a dot-separated name.  is_extension is true iff a segment represents an
-    /// extension (denoted with parentheses in options specs in .proto files).
-    /// E.g.,{ ["foo", false], ["bar.baz", true], ["moo", false] } represents
-    /// "foo.(bar.baz).moo".
+    /// A part of an option's name; in parentheses when it is an extension.
     public struct NamePart: VencejoProtobuf::Message {
       public var namePart: Swift::String?
       public var isExtension: Swift::Bool?
@@ -1935,52 +2334,373 @@ extension Google {
     }
   }
 
-  /// Encapsulates information about the original source file from which a
-  /// FileDescriptorProto was generated.
+  /// What editions let each file, type and field decide for itself.
+  public struct FeatureSet: VencejoProtobuf::Message {
+    public var fieldPresence: VencejoProtobuf::Google.FeatureSet.FieldPresence?
+    public var enumType: VencejoProtobuf::Google.FeatureSet.EnumType?
+    public var repeatedFieldEncoding: VencejoProtobuf::Google.FeatureSet.RepeatedFieldEncoding?
+    public var utf8Validation: VencejoProtobuf::Google.FeatureSet.Utf8Validation?
+    public var messageEncoding: VencejoProtobuf::Google.FeatureSet.MessageEncoding?
+    public var jsonFormat: VencejoProtobuf::Google.FeatureSet.JsonFormat?
+    public var enforceNamingStyle: VencejoProtobuf::Google.FeatureSet.EnforceNamingStyle?
+    public var defaultSymbolVisibility: VencejoProtobuf::Google.FeatureSet.VisibilityFeature.DefaultSymbolVisibility?
+    public var enforceProtoLimits: VencejoProtobuf::Google.FeatureSet.ProtoLimitsFeature.EnforceProtoLimits?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.protobuf.FeatureSet" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    public init(
+      fieldPresence: VencejoProtobuf::Google.FeatureSet.FieldPresence? = nil,
+      enumType: VencejoProtobuf::Google.FeatureSet.EnumType? = nil,
+      repeatedFieldEncoding: VencejoProtobuf::Google.FeatureSet.RepeatedFieldEncoding? = nil,
+      utf8Validation: VencejoProtobuf::Google.FeatureSet.Utf8Validation? = nil,
+      messageEncoding: VencejoProtobuf::Google.FeatureSet.MessageEncoding? = nil,
+      jsonFormat: VencejoProtobuf::Google.FeatureSet.JsonFormat? = nil,
+      enforceNamingStyle: VencejoProtobuf::Google.FeatureSet.EnforceNamingStyle? = nil,
+      defaultSymbolVisibility: VencejoProtobuf::Google.FeatureSet.VisibilityFeature.DefaultSymbolVisibility? = nil,
+      enforceProtoLimits: VencejoProtobuf::Google.FeatureSet.ProtoLimitsFeature.EnforceProtoLimits? = nil
+    ) {
+      self.fieldPresence = fieldPresence
+      self.enumType = enumType
+      self.repeatedFieldEncoding = repeatedFieldEncoding
+      self.utf8Validation = utf8Validation
+      self.messageEncoding = messageEncoding
+      self.jsonFormat = jsonFormat
+      self.enforceNamingStyle = enforceNamingStyle
+      self.defaultSymbolVisibility = defaultSymbolVisibility
+      self.enforceProtoLimits = enforceProtoLimits
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.fieldPresence = reader.enumeration()
+        case 16: self.enumType = reader.enumeration()
+        case 24: self.repeatedFieldEncoding = reader.enumeration()
+        case 32: self.utf8Validation = reader.enumeration()
+        case 40: self.messageEncoding = reader.enumeration()
+        case 48: self.jsonFormat = reader.enumeration()
+        case 56: self.enforceNamingStyle = reader.enumeration()
+        case 64: self.defaultSymbolVisibility = reader.enumeration()
+        case 72: self.enforceProtoLimits = reader.enumeration()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.enforceProtoLimits { writer.enumeration(72, value) }
+      if let value = self.defaultSymbolVisibility { writer.enumeration(64, value) }
+      if let value = self.enforceNamingStyle { writer.enumeration(56, value) }
+      if let value = self.jsonFormat { writer.enumeration(48, value) }
+      if let value = self.messageEncoding { writer.enumeration(40, value) }
+      if let value = self.utf8Validation { writer.enumeration(32, value) }
+      if let value = self.repeatedFieldEncoding { writer.enumeration(24, value) }
+      if let value = self.enumType { writer.enumeration(16, value) }
+      if let value = self.fieldPresence { writer.enumeration(8, value) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.fieldPresence != right.fieldPresence { return false }
+      if left.enumType != right.enumType { return false }
+      if left.repeatedFieldEncoding != right.repeatedFieldEncoding { return false }
+      if left.utf8Validation != right.utf8Validation { return false }
+      if left.messageEncoding != right.messageEncoding { return false }
+      if left.jsonFormat != right.jsonFormat { return false }
+      if left.enforceNamingStyle != right.enforceNamingStyle { return false }
+      if left.defaultSymbolVisibility != right.defaultSymbolVisibility { return false }
+      if left.enforceProtoLimits != right.enforceProtoLimits { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.fieldPresence)
+      hasher.combine(self.enumType)
+      hasher.combine(self.repeatedFieldEncoding)
+      hasher.combine(self.utf8Validation)
+      hasher.combine(self.messageEncoding)
+      hasher.combine(self.jsonFormat)
+      hasher.combine(self.enforceNamingStyle)
+      hasher.combine(self.defaultSymbolVisibility)
+      hasher.combine(self.enforceProtoLimits)
+      hasher.combine(self.unknownFields)
+    }
+
+    /// Whether absence differs from the default.
+    public struct FieldPresence: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "google.protobuf.FeatureSet.FieldPresence" }
+      public static var unknown: Self { .init(rawValue: 0) }
+      public static var explicit: Self { .init(rawValue: 1) }
+      public static var implicit: Self { .init(rawValue: 2) }
+      public static var legacyRequired: Self { .init(rawValue: 3) }
+      public static var allCases: [Self] { [.unknown, .explicit, .implicit, .legacyRequired] }
+    }
+
+    /// Whether an enum takes numbers it does not name.
+    public struct EnumType: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "google.protobuf.FeatureSet.EnumType" }
+      public static var unknown: Self { .init(rawValue: 0) }
+      public static var open: Self { .init(rawValue: 1) }
+      public static var closed: Self { .init(rawValue: 2) }
+      public static var allCases: [Self] { [.unknown, .open, .closed] }
+    }
+
+    /// Whether lists of numbers are packed.
+    public struct RepeatedFieldEncoding: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "google.protobuf.FeatureSet.RepeatedFieldEncoding" }
+      public static var unknown: Self { .init(rawValue: 0) }
+      public static var packed: Self { .init(rawValue: 1) }
+      public static var expanded: Self { .init(rawValue: 2) }
+      public static var allCases: [Self] { [.unknown, .packed, .expanded] }
+    }
+
+    /// Whether strings must be UTF-8.
+    public struct Utf8Validation: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "google.protobuf.FeatureSet.Utf8Validation" }
+      public static var unknown: Self { .init(rawValue: 0) }
+      public static var verify: Self { .init(rawValue: 2) }
+      public static var noneValue: Self { .init(rawValue: 3) }
+      public static var allCases: [Self] { [.unknown, .verify, .noneValue] }
+    }
+
+    /// Whether a sub-message stands behind its length or in a group.
+    public struct MessageEncoding: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "google.protobuf.FeatureSet.MessageEncoding" }
+      public static var unknown: Self { .init(rawValue: 0) }
+      public static var lengthPrefixed: Self { .init(rawValue: 1) }
+      public static var delimited: Self { .init(rawValue: 2) }
+      public static var allCases: [Self] { [.unknown, .lengthPrefixed, .delimited] }
+    }
+
+    /// Whether the type must have a JSON form.
+    public struct JsonFormat: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "google.protobuf.FeatureSet.JsonFormat" }
+      public static var unknown: Self { .init(rawValue: 0) }
+      public static var allow: Self { .init(rawValue: 1) }
+      public static var legacyBestEffort: Self { .init(rawValue: 2) }
+      public static var allCases: [Self] { [.unknown, .allow, .legacyBestEffort] }
+    }
+
+    /// Which style names must follow.
+    public struct EnforceNamingStyle: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "google.protobuf.FeatureSet.EnforceNamingStyle" }
+      public static var unknown: Self { .init(rawValue: 0) }
+      public static var style2024: Self { .init(rawValue: 1) }
+      public static var styleLegacy: Self { .init(rawValue: 2) }
+      public static var style2026: Self { .init(rawValue: 3) }
+      public static var allCases: [Self] { [.unknown, .style2024, .styleLegacy, .style2026] }
+    }
+
+    /// What other files see of a file.
+    public struct VisibilityFeature: VencejoProtobuf::Message {
+      public var unknownFields = VencejoProtobuf::UnknownFields()
+
+      public static var messageName: Swift::String { "google.protobuf.FeatureSet.VisibilityFeature" }
+      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+      public init() {}
+      @inline(never)
+      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+      }
+      public static func == (left: Self, right: Self) -> Swift::Bool {
+        return left.unknownFields == right.unknownFields
+      }
+      public func hash(into hasher: inout Swift::Hasher) {
+        hasher.combine(self.unknownFields)
+      }
+
+      /// What a type is without a word about it.
+      public struct DefaultSymbolVisibility: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+        public var rawValue: Swift::Int32
+        public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+        public static var enumName: Swift::String { "google.protobuf.FeatureSet.VisibilityFeature.DefaultSymbolVisibility" }
+        public static var unknown: Self { .init(rawValue: 0) }
+        public static var exportAll: Self { .init(rawValue: 1) }
+        public static var exportTopLevel: Self { .init(rawValue: 2) }
+        public static var localAll: Self { .init(rawValue: 3) }
+        public static var strict: Self { .init(rawValue: 4) }
+        public static var allCases: [Self] { [.unknown, .exportAll, .exportTopLevel, .localAll, .strict] }
+      }
+    }
+
+    /// How large a file's parts may be.
+    public struct ProtoLimitsFeature: VencejoProtobuf::Message {
+      public var unknownFields = VencejoProtobuf::UnknownFields()
+
+      public static var messageName: Swift::String { "google.protobuf.FeatureSet.ProtoLimitsFeature" }
+      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+      public init() {}
+      @inline(never)
+      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+      }
+      public static func == (left: Self, right: Self) -> Swift::Bool {
+        return left.unknownFields == right.unknownFields
+      }
+      public func hash(into hasher: inout Swift::Hasher) {
+        hasher.combine(self.unknownFields)
+      }
+
+      /// Whether that is checked.
+      public struct EnforceProtoLimits: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+        public var rawValue: Swift::Int32
+        public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+        public static var enumName: Swift::String { "google.protobuf.FeatureSet.ProtoLimitsFeature.EnforceProtoLimits" }
+        public static var protoLimitsUnknown: Self { .init(rawValue: 0) }
+        public static var legacyNoExplicitLimits: Self { .init(rawValue: 1) }
+        public static var protoLimits2026: Self { .init(rawValue: 2) }
+        public static var allCases: [Self] { [.protoLimitsUnknown, .legacyNoExplicitLimits, .protoLimits2026] }
+      }
+    }
+  }
+
+  /// The defaults of all features by edition.
+  public struct FeatureSetDefaults: VencejoProtobuf::Message {
+    public var defaults: [VencejoProtobuf::Google.FeatureSetDefaults.FeatureSetEditionDefault] = []
+    public var minimumEdition: VencejoProtobuf::Google.Edition?
+    public var maximumEdition: VencejoProtobuf::Google.Edition?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.protobuf.FeatureSetDefaults" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    public init(
+      defaults: [VencejoProtobuf::Google.FeatureSetDefaults.FeatureSetEditionDefault] = [],
+      minimumEdition: VencejoProtobuf::Google.Edition? = nil,
+      maximumEdition: VencejoProtobuf::Google.Edition? = nil
+    ) {
+      self.defaults = defaults
+      self.minimumEdition = minimumEdition
+      self.maximumEdition = maximumEdition
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.defaults)
+        case 32: self.minimumEdition = reader.enumeration()
+        case 40: self.maximumEdition = reader.enumeration()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.maximumEdition { writer.enumeration(40, value) }
+      if let value = self.minimumEdition { writer.enumeration(32, value) }
+      writer.message(10, self.defaults)
+    }
+
+    /// The defaults from an edition on.
+    public struct FeatureSetEditionDefault: VencejoProtobuf::Message {
+      struct Storage: Swift::Sendable {
+        var edition: VencejoProtobuf::Google.Edition?
+        var overridableFeatures: VencejoProtobuf::Google.FeatureSet?
+        var fixedFeatures: VencejoProtobuf::Google.FeatureSet?
+        var unknownFields = VencejoProtobuf::UnknownFields()
+        @inline(never)
+        mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+          while true {
+            let tag = reader.nextTag()
+            switch tag {
+            case 0: return
+            case 24: self.edition = reader.enumeration()
+            case 34: reader.message(into: &self.overridableFeatures)
+            case 42: reader.message(into: &self.fixedFeatures)
+            default: reader.unknown(tag, into: &self.unknownFields)
+            }
+          }
+        }
+        @inline(never)
+        func encode(to writer: inout VencejoProtobuf::WireWriter) {
+          writer.unknown(self.unknownFields)
+          if let value = self.fixedFeatures { writer.message(42, value) }
+          if let value = self.overridableFeatures { writer.message(34, value) }
+          if let value = self.edition { writer.enumeration(24, value) }
+        }
+      }
+      var storage = VencejoProtobuf::Boxed(Storage())
+
+      public var edition: VencejoProtobuf::Google.Edition? {
+        get { self.storage.value.edition }
+        _modify { yield &self.storage.value.edition }
+      }
+      public var overridableFeatures: VencejoProtobuf::Google.FeatureSet? {
+        get { self.storage.value.overridableFeatures }
+        _modify { yield &self.storage.value.overridableFeatures }
+      }
+      public var fixedFeatures: VencejoProtobuf::Google.FeatureSet? {
+        get { self.storage.value.fixedFeatures }
+        _modify { yield &self.storage.value.fixedFeatures }
+      }
+      public var unknownFields: VencejoProtobuf::UnknownFields {
+        get { self.storage.value.unknownFields }
+        _modify { yield &self.storage.value.unknownFields }
+      }
+
+      public static var messageName: Swift::String { "google.protobuf.FeatureSetDefaults.FeatureSetEditionDefault" }
+      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+      public init() {}
+      public init(
+        edition: VencejoProtobuf::Google.Edition? = nil,
+        overridableFeatures: VencejoProtobuf::Google.FeatureSet? = nil,
+        fixedFeatures: VencejoProtobuf::Google.FeatureSet? = nil
+      ) {
+        self.storage = VencejoProtobuf::Boxed(Storage(edition: edition, overridableFeatures: overridableFeatures, fixedFeatures: fixedFeatures))
+      }
+      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        self.storage.value.decode(from: &reader)
+      }
+      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        self.storage.value.encode(to: &writer)
+      }
+      public static func == (left: Self, right: Self) -> Swift::Bool {
+        left.storage === right.storage || left.isEncodedLike(right)
+      }
+    }
+  }
+
+  /// Where in the file things stand, and their comments.
   public struct SourceCodeInfo: VencejoProtobuf::Message {
-    /// A Location identifies a piece of source code in a .proto file which
-    /// corresponds to a particular definition.  This information is intended
-    /// to be useful to IDEs, code indexers, documentation generators, and similar
-    /// tools.
-    ///
-    /// For example, say we have a file like:
-    ///   message Foo {
-    ///     optional string foo = 1;
-    ///   }
-    /// Let's look at just the field definition:
-    ///   optional string foo = 1;
-    ///   ^       ^^     ^^  ^  ^^^
-    ///   a       bc     de  f  ghi
-    /// We have the following locations:
-    ///   span   path               represents
-    ///   [a,i)  [ 4, 0, 2, 0 ]     The whole field definition.
-    ///   [a,b)  [ 4, 0, 2, 0, 4 ]  The label (optional).
-    ///   [c,d)  [ 4, 0, 2, 0, 5 ]  The type (string).
-    ///   [e,f)  [ 4, 0, 2, 0, 1 ]  The name (foo).
-    ///   [g,h)  [ 4, 0, 2, 0, 3 ]  The number (1).
-    ///
-    /// Notes:
-    /// - A location may refer to a repeated field itself (i.e. not to any
-    ///   particular index within it).  This is used whenever a set of elements are
-    ///   logically enclosed in a single code segment.  For example, an entire
-    ///   extend block (possibly containing multiple extension definitions) will
-    ///   have an outer location whose path refers to the "extensions" repeated
-    ///   field without an index.
-    /// - Multiple locations may have the same path.  This happens when a single
-    ///   logical declaration is spread out across multiple places.  The most
-    ///   obvious example is the "extend" block again -- there may be multiple
-    ///   extend blocks in the same scope, each of which will have the same path.
-    /// - A location's span is not always a subset of its parent's span.  For
-    ///   example, the "extendee" of an extension declaration appears at the
-    ///   beginning of the "extend" block and is shared by all extensions within
-    ///   the block.
-    /// - Just because a location's span is a subset of some other location's span
-    ///   does not mean that it is a descendant.  For example, a "group" defines
-    ///   both a type and a field in a single declaration.  Thus, the locations
-    ///   corresponding to the type and field and their components will overlap.
-    /// - Code which tries to interpret locations should probably be designed to
-    ///   ignore those that it doesn't understand, as more types of locations could
-    ///   be recorded in the future.
     public var location: [VencejoProtobuf::Google.SourceCodeInfo.Location] = []
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
@@ -2009,84 +2729,10 @@ extension Google {
       writer.message(10, self.location)
     }
 
+    /// One thing and its place.
     public struct Location: VencejoProtobuf::Message {
-      /// Identifies which part of the FileDescriptorProto was defined at this
-      /// location.
-      ///
-      /// Each element is a field number or an index.  They form a path from
-      /// the root FileDescriptorProto to the place where the definition occurs.
-      /// For example, this path:
-      ///   [ 4, 3, 2, 7, 1 ]
-      /// refers to:
-      ///   file.message_type(3)  // 4, 3
-      ///       .field(7)         // 2, 7
-      ///       .name()           // 1
-      /// This is because FileDescriptorProto.message_type has field number 4:
-      ///   repeated DescriptorProto message_type = 4;
-      /// and DescriptorProto.field has field number 2:
-      ///   repeated FieldDescriptorProto field = 2;
-      /// and FieldDescriptorProto.name has field number 1:
-      ///   optional string name = 1;
-      ///
-      /// Thus, the above path gives the location of a field name.  If we removed
-      /// the last element:
-      ///   [ 4, 3, 2, 7 ]
-      /// this path refers to the whole field declaration (from the beginning
-      /// of the label to the terminating semicolon).
       public var path: [Swift::Int32] = []
-      /// Always has exactly three or four elements: start line, start column,
-      /// end line (optional, otherwise assumed same as start line), end column.
-      /// These are packed into a single field for efficiency.  Note that line
-      /// and column numbers are zero-based -- typically you will want to add
-      /// 1 to each before displaying to a user.
       public var span: [Swift::Int32] = []
-      /// If this SourceCodeInfo represents a complete declaration, these are any
-      /// comments appearing before and after the declaration which appear to be
-      /// attached to the declaration.
-      ///
-      /// A series of line comments appearing on consecutive lines, with no other
-      /// tokens appearing on those lines, will be treated as a single comment.
-      ///
-      /// leading_detached_comments will keep paragraphs of comments that appear
-      /// before (but not connected to) the current element. Each paragraph,
-      /// separated by empty lines, will be one comment element in the repeated
-      /// field.
-      ///
-      /// Only the comment content is provided; comment markers (e.g. //) are
-      /// stripped out.  For block comments, leading whitespace and an asterisk
-      /// will be stripped from the beginning of each line other than the first.
-      /// Newlines are included in the output.
-      ///
-      /// Examples:
-      ///
-      ///   optional int32 foo = 1;  // Comment attached to foo.
-      ///   // Comment attached to bar.
-      ///   optional int32 bar = 2;
-      ///
-      ///   optional string baz = 3;
-      ///   // Comment attached to baz.
-      ///   // Another line attached to baz.
-      ///
-      ///   // Comment attached to moo.
-      ///   //
-      ///   // Another line attached to moo.
-      ///   optional double moo = 4;
-      ///
-      ///   // Detached comment for corge. This is not leading or trailing comments
-      ///   // to moo or corge because there are blank lines separating it from
-      ///   // both.
-      ///
-      ///   // Detached comment for corge paragraph 2.
-      ///
-      ///   optional string corge = 5;
-      ///   /* Block comment attached
-      ///    * to corge.  Leading asterisks
-      ///    * will be removed. */
-      ///   /* Block comment attached to
-      ///    * grault. */
-      ///   optional int32 grault = 6;
-      ///
-      ///   // ignored detached comments.
       public var leadingComments: Swift::String?
       public var trailingComments: Swift::String?
       public var leadingDetachedComments: [Swift::String] = []
@@ -2135,12 +2781,8 @@ extension Google {
     }
   }
 
-  /// Describes the relationship between generated code and its original source
-  /// file. A GeneratedCodeInfo message is associated with only one generated
-  /// source file, but may contain references to different source .proto files.
+  /// Which part of the source made which part of generated code.
   public struct GeneratedCodeInfo: VencejoProtobuf::Message {
-    /// An Annotation connects some span of text in generated code to an element
-    /// of its generating .proto file.
     public var annotation: [VencejoProtobuf::Google.GeneratedCodeInfo.Annotation] = []
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
@@ -2169,19 +2811,13 @@ extension Google {
       writer.message(10, self.annotation)
     }
 
+    /// One such pair.
     public struct Annotation: VencejoProtobuf::Message {
-      /// Identifies the element in the original source .proto file. This field
-      /// is formatted the same as SourceCodeInfo.Location.path.
       public var path: [Swift::Int32] = []
-      /// Identifies the filesystem path to the original source .proto.
       public var sourceFile: Swift::String?
-      /// Identifies the starting offset in bytes in the generated code
-      /// that relates to the identified object.
       public var begin: Swift::Int32?
-      /// Identifies the ending offset in bytes in the generated code that
-      /// relates to the identified offset. The end offset should be one past
-      /// the last relevant byte (so the length of the text = end - begin).
       public var end: Swift::Int32?
+      public var semantic: VencejoProtobuf::Google.GeneratedCodeInfo.Annotation.Semantic?
       public var unknownFields = VencejoProtobuf::UnknownFields()
 
       public static var messageName: Swift::String { "google.protobuf.GeneratedCodeInfo.Annotation" }
@@ -2191,12 +2827,14 @@ extension Google {
         path: [Swift::Int32] = [],
         sourceFile: Swift::String? = nil,
         begin: Swift::Int32? = nil,
-        end: Swift::Int32? = nil
+        end: Swift::Int32? = nil,
+        semantic: VencejoProtobuf::Google.GeneratedCodeInfo.Annotation.Semantic? = nil
       ) {
         self.path = path
         self.sourceFile = sourceFile
         self.begin = begin
         self.end = end
+        self.semantic = semantic
       }
       @inline(never)
       public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2208,6 +2846,7 @@ extension Google {
           case 18: self.sourceFile = reader.string()
           case 24: self.begin = reader.int32()
           case 32: self.end = reader.int32()
+          case 40: self.semantic = reader.enumeration()
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }
@@ -2215,10 +2854,22 @@ extension Google {
       @inline(never)
       public func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
+        if let value = self.semantic { writer.enumeration(40, value) }
         if let value = self.end { writer.int32(32, value) }
         if let value = self.begin { writer.int32(24, value) }
         if let value = self.sourceFile { writer.string(18, value) }
         writer.packed(VencejoProtobuf::Wire.Int32.self, 10, self.path)
+      }
+
+      /// What the generated code does with the field.
+      public struct Semantic: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+        public var rawValue: Swift::Int32
+        public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+        public static var enumName: Swift::String { "google.protobuf.GeneratedCodeInfo.Annotation.Semantic" }
+        public static var noneValue: Self { .init(rawValue: 0) }
+        public static var set: Self { .init(rawValue: 1) }
+        public static var alias: Self { .init(rawValue: 2) }
+        public static var allCases: [Self] { [.noneValue, .set, .alias] }
       }
     }
   }
