@@ -48,11 +48,12 @@ let package = Package(
     room("VencejoSQLite", ["CSQLite"]),
     room("VencejoCrypto", ["COpenSSL"]),
     room("VencejoCompression", ["CZlib"]),
-    room("VencejoJSON", ["VencejoProtobuf"]),
+    room("VencejoDescriptors", ["VencejoProtobuf"]),
+    room("VencejoJSON", ["VencejoDescriptors", "VencejoProtobuf"]),
     room("VencejoStore", ["VencejoSQLite", "VencejoCrypto"]),
 
     // Floor 2.
-    room("VencejoGenerator", ["VencejoProtobuf"]),
+    room("VencejoGenerator", ["VencejoDescriptors", "VencejoProtobuf"]),
     room("VencejoRPC", ["VencejoHTTP2", "VencejoProtobuf", "VencejoCompression"]),
     room("VencejoAPI", ["VencejoRPC", "VencejoProtobuf"]),
 
@@ -66,7 +67,9 @@ let package = Package(
         "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoStore",
         "VencejoCrypto",
       ]),
-    room("VencejoTools", ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoJSON"]),
+    room(
+      "VencejoTools",
+      ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoDescriptors", "VencejoJSON"]),
     room(
       "VencejoConsole",
       [
@@ -107,7 +110,11 @@ let package = Package(
       name: "ProtobufOracle", dependencies: ["VencejoProtobuf"], path: "Tests/Oracle",
       exclude: ["oracle.py"], swiftSettings: settings),
     tests("VencejoProtobufTests", ["VencejoProtobuf", "ProtobufOracle"]),
-    tests("VencejoJSONTests", ["VencejoJSON", "VencejoProtobuf", "ProtobufOracle"]),
+    tests(
+      "VencejoDescriptorsTests", ["VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle"]),
+    tests(
+      "VencejoJSONTests",
+      ["VencejoJSON", "VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle"]),
     tests("VencejoGeneratorTests", ["VencejoGenerator", "VencejoProtobuf"]),
     tests("VencejoHTTP2Tests", ["VencejoHTTP2", "CLinux", "CNGHTTP2"]),
     tests(

@@ -1,3 +1,4 @@
+import VencejoDescriptors
 import VencejoProtobuf
 
 /// Prints one enum: a struct around a number with a static property per value. They are
@@ -6,7 +7,19 @@ struct EnumEmitter {
   let descriptor: Google.EnumDescriptorProto
   let fullName: String
   let path: [Int32]
+  let features: Features
   let context: MessageEmitter.Context
+
+  init(
+    descriptor: Google.EnumDescriptorProto, fullName: String, path: [Int32], features: Features,
+    context: MessageEmitter.Context
+  ) {
+    self.descriptor = descriptor
+    self.fullName = fullName
+    self.path = path
+    self.features = features.with(descriptor.options?.features)
+    self.context = context
+  }
 
   func emit(to printer: inout Printer) {
     let access = context.access
@@ -14,7 +27,8 @@ struct EnumEmitter {
     printer.doc(context.comments[path])
     printer.block(
       "\(access)struct \(Names.enumeration(descriptor.name ?? "")): "
-        + "VencejoProtobuf::Enumeration, Swift::CaseIterable {"
+        + "VencejoProtobuf::\(features.closedEnums ? "Closed" : "")Enumeration, "
+        + "Swift::CaseIterable {"
     ) { printer in
       printer.line("\(access)var rawValue: Swift::Int32")
       printer.line("\(access)init(rawValue: Swift::Int32) { self.rawValue = rawValue }")
@@ -27,8 +41,33 @@ struct EnumEmitter {
         printer.doc(context.comments[path + [2, Int32(index)]])
         printer.line("\(access)static var \(name): Self { .init(rawValue: \(number)) }")
       }
+      if features.closedEnums {
+        let first = descriptor.value.first?.number ?? 0
+        printer.line("\(access)static var defaultValue: Self { .init(rawValue: \(first)) }")
+        printer.block("\(access)static func isKnown(_ number: Swift::Int32) -> Swift::Bool {") {
+          printer in
+          printer.line("switch number {")
+          printer.line("case \(Self.ranges(seen)): true")
+          printer.line("default: false")
+          printer.line("}")
+        }
+      }
       printer.line(
         "\(access)static var allCases: [Self] { [\(distinct.joined(separator: ", "))] }")
     }
+  }
+
+  /// Patterns for the numbers, each run of them one pattern.
+  private static func ranges(_ numbers: Set<Int32>) -> String {
+    var runs: [ClosedRange<Int32>] = []
+    for number in numbers.sorted() {
+      if let last = runs.last, last.upperBound == number - 1 {
+        runs[runs.count - 1] = last.lowerBound...number
+      } else {
+        runs.append(number...number)
+      }
+    }
+    return runs.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)...\($0.upperBound)" }
+      .joined(separator: ", ")
   }
 }

@@ -1,3 +1,4 @@
+import VencejoDescriptors
 import VencejoProtobuf
 
 /// A field as the emitters see it.
@@ -14,8 +15,8 @@ struct Field {
   let number: Int32
   /// The index within the message, for comments.
   let index: Int32
-  let name: String
-  let caseName: String
+  var name: String
+  var caseName: String
   let presence: Presence
   let kind: Google.FieldDescriptorProto.TypeEnum
   /// The type of one value.
@@ -30,13 +31,20 @@ struct Field {
 
   var tag: UInt32 { UInt32(number) << 3 | wireType }
   var packedTag: UInt32 { UInt32(number) << 3 | 2 }
-  var isMessage: Bool { kind == .message }
+  /// Whether only some values of the wire fit: the others stay unknown fields.
+  let mayRefuse: Bool
+  let isRequired: Bool
+  /// The message's type, by its full name.
+  let messageType: String?
+  /// The expression of `[default = x]`.
+  let defaultValue: String?
+  var isMessage: Bool { kind == .message || kind == .group }
   /// Whether members are compared and hashed one by one. Not floating-point numbers, whose `==`
   /// is not equality; nor lists and messages, for which the compiler would make copies of
   /// `Array`'s methods of two kilobytes each: a message with such is compared by its encoding.
   var isPlain: Bool {
     switch presence {
-    case .implicit, .explicit: ![.message, .float, .double].contains(kind)
+    case .implicit, .explicit: ![.message, .group, .float, .double].contains(kind)
     default: false
     }
   }
@@ -57,41 +65,50 @@ struct Field {
     }
   }
 
-  /// Nil for groups, which stay unknown fields.
+  /// Nil for what is no field. `features` are those of the scope around.
   init?(
-    _ field: Google.FieldDescriptorProto, index: Int, proto3: Bool, types: TypeIndex
+    _ field: Google.FieldDescriptorProto, index: Int, features: Features,
+    oneofs: [Google.OneofDescriptorProto] = [], types: TypeIndex
   ) throws(GeneratorError) {
-    guard let kind = field.type, kind != .group, let number = field.number, number > 0 else {
-      return nil
-    }
+    guard let kind = field.type, let number = field.number, number > 0 else { return nil }
+    let features = features.field(field, oneofs: oneofs)
     self.kind = kind
     self.number = number
     self.index = Int32(index)
     name = Names.property(field.name ?? "")
     caseName = Names.oneofCase(field.name ?? "")
-    let coding = try Coding(field, kind, types)
+    let entry =
+      try field.label == .repeated && kind == .message
+      ? types.type(field.typeName).mapEntry : nil
+    let coding = try Coding(field, kind, features, isMap: entry != nil, types)
     method = coding.method
     wireType = coding.wireType
     element = coding.swift
     self.coding = coding.wire
+    mayRefuse = coding.mayRefuse
+    isRequired = features.presence == .required
+    defaultValue = try Literals.value(of: field, types)
+    if let entry, let keyKind = entry.field[0].type, let valueKind = entry.field[1].type {
+      // Entries of maps and what is in them stand behind their lengths.
+      var inside = try types.type(field.typeName).features
+      inside.delimited = false
+      let key = try Coding(
+        entry.field[0], keyKind, inside.field(entry.field[0]), isMap: true, types)
+      let value = try Coding(
+        entry.field[1], valueKind, inside.field(entry.field[1]), isMap: true, types)
+      presence = .map(key: key.wire, value: value.wire)
+      type = "[\(key.swift): \(value.swift)]"
+      messageType = valueKind == .message ? entry.field[1].typeName : nil
+      return
+    }
+    messageType = kind == .message || kind == .group ? field.typeName : nil
     if field.label == .repeated {
-      if kind == .message, let entry = try types.type(field.typeName).message,
-        entry.options?.mapEntry == true, entry.field.count == 2,
-        let keyKind = entry.field[0].type, let valueKind = entry.field[1].type
-      {
-        let key = try Coding(entry.field[0], keyKind, types)
-        let value = try Coding(entry.field[1], valueKind, types)
-        presence = .map(key: key.wire, value: value.wire)
-        type = "[\(key.swift): \(value.swift)]"
-        return
-      }
-      let packable = coding.wireType != 2
-      presence = .repeated(packed: packable && (field.options?.packed ?? proto3))
+      presence = .repeated(packed: features.packed && coding.isPackable)
       type = "[\(element)]"
     } else if let oneof = field.oneofIndex, field.proto3Optional != true {
       presence = .oneof(Int(oneof))
       type = element
-    } else if proto3 && kind != .message && field.proto3Optional != true {
+    } else if features.presence == .implicit {
       presence = .implicit
       type = element
     } else {
@@ -107,10 +124,13 @@ private struct Coding {
   var method: String
   var wire: String
   var wireType: UInt32
+  var mayRefuse = false
+
+  var isPackable: Bool { [0, 1, 5].contains(wireType) }
 
   init(
     _ field: Google.FieldDescriptorProto, _ kind: Google.FieldDescriptorProto.TypeEnum,
-    _ types: TypeIndex
+    _ features: Features, isMap: Bool, _ types: TypeIndex
   ) throws(GeneratorError) {
     func scalar(_ swift: String, _ method: String, _ wire: String, _ wireType: UInt32) -> Coding {
       Coding(
@@ -125,7 +145,9 @@ private struct Coding {
     case .fixed64: self = scalar("Swift::UInt64", "fixedUInt64", "FixedUInt64", 1)
     case .fixed32: self = scalar("Swift::UInt32", "fixedUInt32", "FixedUInt32", 5)
     case .bool: self = scalar("Swift::Bool", "bool", "Bool", 0)
-    case .string: self = scalar("Swift::String", "string", "String", 2)
+    case .string:
+      self = scalar("Swift::String", "string", features.checksUTF8 ? "String" : "LooseString", 2)
+      mayRefuse = !features.checksUTF8
     case .bytes: self = scalar("[Swift::UInt8]", "bytes", "Bytes", 2)
     case .uint32: self = scalar("Swift::UInt32", "uint32", "UInt32", 0)
     case .sfixed32: self = scalar("Swift::Int32", "fixedInt32", "FixedInt32", 5)
@@ -133,11 +155,15 @@ private struct Coding {
     case .sint32: self = scalar("Swift::Int32", "sint32", "SInt32", 0)
     case .sint64: self = scalar("Swift::Int64", "sint64", "SInt64", 0)
     case .enum:
-      let type = try types.type(field.typeName).reference
-      self = scalar(type, "enumeration", "Enum<\(type)>", 0)
+      let type = try types.type(field.typeName)
+      let coding = type.features.closedEnums ? "ClosedEnum" : "Enum"
+      self = scalar(type.reference, "enumeration", "\(coding)<\(type.reference)>", 0)
+      mayRefuse = type.features.closedEnums
     default:
       let type = try types.type(field.typeName).reference
-      self = scalar(type, "message", "Submessage<\(type)>", 2)
+      let isGroup = features.delimited && !isMap
+      self = scalar(
+        type, isGroup ? "group" : "message", "Submessage<\(type)>", isGroup ? 3 : 2)
     }
   }
 

@@ -1,3 +1,4 @@
+import VencejoDescriptors
 import VencejoProtobuf
 
 /// Prints the Swift files of one `.proto` file.
@@ -42,7 +43,7 @@ struct FileEmitter {
     }
     self.modules = modules.subtracting(["", options.module, "VencejoProtobuf", "VencejoRPC"])
     context = MessageEmitter.Context(
-      types: types, comments: Comments(file), proto3: file.syntax == "proto3",
+      types: types, comments: Comments(file),
       access: options.isPublic ? "public " : "",
       fileDescriptor: descriptor(file, generated: true))
   }
@@ -56,21 +57,25 @@ struct FileEmitter {
       printer.line("\(context.access)enum \(place.namespace) {}")
       printer.line()
     }
+    let features = Features(file)
     var body = Printer()
     for (index, enumeration) in file.enumType.enumerated() {
       body.line()
       EnumEmitter(
         descriptor: enumeration, fullName: scope + (enumeration.name ?? ""),
-        path: [5, Int32(index)], context: context
+        path: [5, Int32(index)], features: features, context: context
       ).emit(to: &body)
     }
     for (index, message) in file.messageType.enumerated() {
       body.line()
       try MessageEmitter(
         message, fullName: scope + (message.name ?? ""), path: [4, Int32(index)],
-        context: context
+        features: features, context: context
       ).emit(to: &body)
     }
+    try ExtensionEmitter(
+      file.extension, scope: file.package ?? "", path: [7], features: features, context: context
+    ).emit(to: &body)
     printer.block("extension \(place.namespace) {") { printer in
       emitDescriptor(to: &printer)
       printer.insert(body)

@@ -8,7 +8,10 @@ public enum Generator {
   ) -> Google.CodeGeneratorResponse {
     var response = Google.CodeGeneratorResponse()
     response.supportedFeatures = UInt64(
-      Google.CodeGeneratorResponse.Feature.proto3Optional.rawValue)
+      Google.CodeGeneratorResponse.Feature.proto3Optional.rawValue
+        | Google.CodeGeneratorResponse.Feature.supportsEditions.rawValue)
+    response.minimumEdition = Google.Edition.editionProto2.rawValue
+    response.maximumEdition = Google.Edition.edition2024.rawValue
     do {
       let options = try GeneratorOptions(parameter: request.parameter ?? "")
       response.file = try files(for: request, options: options)

@@ -27,22 +27,39 @@ extension MessageEmitter {
 
   private func emitDecode(_ field: Field, to printer: inout Printer) {
     let property = "self.\(field.name)"
+    // Groups are read with their tag, to know where they end.
+    let tag = field.method == "group" ? "tag, " : ""
+    // Readers accept both forms, whatever the file says about packing.
+    let tags = field.wireType == 2 ? "\(field.tag)" : "\(field.tag), \(field.packedTag)"
     switch field.presence {
     case .repeated where field.isMessage:
-      printer.line("case \(field.tag): reader.message(into: &\(property))")
+      printer.line("case \(field.tag): reader.\(field.method)(\(tag)into: &\(property))")
+    case .repeated where field.mayRefuse:
+      printer.line(
+        "case \(tags): reader."
+          + (field.kind == .enum ? "closed(tag, " : "looseStrings(")
+          + "into: &\(property), &self.unknownFields)")
     case .repeated:
-      // Readers accept both forms, whatever the file says about packing.
-      let tags = field.wireType == 2 ? "\(field.tag)" : "\(field.tag), \(field.packedTag)"
       printer.line("case \(tags): reader.list(\(field.coding).self, tag, into: &\(property))")
     case .map(let key, let value):
       printer.line(
-        "case \(field.tag): reader.map(\(key).self, \(value).self, into: &\(property))")
+        "case \(field.tag): reader.map(\(key).self, \(value).self, into: &\(property), "
+          + "&self.unknownFields)")
     case .explicit where field.isMessage:
-      printer.line("case \(field.tag): reader.message(into: &\(property))")
+      printer.line("case \(field.tag): reader.\(field.method)(\(tag)into: &\(property))")
+    case .explicit where field.mayRefuse, .implicit where field.mayRefuse:
+      printer.line(
+        "case \(field.tag): if let value = \(refusing(field)) { \(property) = value }")
     case .explicit, .implicit:
       printer.line("case \(field.tag): \(property) = reader.\(field.method)()")
     case .oneof(let index):
       guard let oneof = oneofs.first(where: { $0.index == index }) else { return }
+      if field.mayRefuse {
+        printer.line(
+          "case \(field.tag): if let value = \(refusing(field)) "
+            + "{ self.\(oneof.property) = .\(field.caseName)(value) }")
+        return
+      }
       if !field.isMessage {
         printer.line(
           "case \(field.tag): self.\(oneof.property) = .\(field.caseName)(reader.\(field.method)())"
@@ -57,9 +74,16 @@ extension MessageEmitter {
           "if case .\(field.caseName)(let old)? = self.\(oneof.property) { value = old }")
         // Lets go of the second reference, so that the value changes in place.
         printer.line("self.\(oneof.property) = nil")
-        printer.line("reader.message(into: &value)")
+        printer.line("reader.\(field.method)(\(tag)into: &value)")
       }
     }
+  }
+
+  /// Reads a value that may not fit, and then stays an unknown field.
+  private func refusing(_ field: Field) -> String {
+    field.kind == .enum
+      ? "reader.closed(\(field.element).self, &self.unknownFields)"
+      : "reader.looseString(&self.unknownFields)"
   }
 
   private func emitEncode(to printer: inout Printer) {
@@ -70,7 +94,7 @@ extension MessageEmitter {
       let property = "self.\(field.name)"
       switch field.presence {
       case .repeated where field.isMessage:
-        printer.line("writer.message(\(field.tag), \(property))")
+        printer.line("writer.\(field.method)(\(field.tag), \(property))")
       case .repeated(packed: true):
         printer.line("writer.packed(\(field.coding).self, \(field.packedTag), \(property))")
       case .repeated:

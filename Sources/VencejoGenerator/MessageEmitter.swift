@@ -1,3 +1,4 @@
+import VencejoDescriptors
 import VencejoProtobuf
 
 /// Prints one message and the types nested in it.
@@ -6,7 +7,6 @@ struct MessageEmitter {
   struct Context {
     let types: TypeIndex
     let comments: Comments
-    let proto3: Bool
     /// `public ` or nothing.
     let access: String
     /// The expression for the file's descriptor.
@@ -25,39 +25,73 @@ struct MessageEmitter {
   let fullName: String
   let path: [Int32]
   let swiftName: String
+  let features: Features
   let fields: [Field]
   let oneofs: [Oneof]
   let isBoxed: Bool
+  /// Whether it has required fields, or leads to messages that have.
+  let needsCheck: Bool
+  /// The numbers of the message fields to look into for missing required fields.
+  let checkedFields: Set<Int32>
 
   var access: String { context.access }
 
   init(
-    _ descriptor: Google.DescriptorProto, fullName: String, path: [Int32], context: Context
+    _ descriptor: Google.DescriptorProto, fullName: String, path: [Int32], features: Features,
+    context: Context
   ) throws(GeneratorError) {
     self.context = context
     self.descriptor = descriptor
     self.fullName = fullName
     self.path = path
     swiftName = Names.message(descriptor.name ?? "")
+    self.features = features.with(descriptor.options?.features)
     var fields: [Field] = []
     for (index, field) in descriptor.field.enumerated() {
-      if let field = try Field(field, index: index, proto3: context.proto3, types: context.types) {
+      if let field = try Field(
+        field, index: index, features: self.features, oneofs: descriptor.oneofDecl,
+        types: context.types)
+      {
         fields.append(field)
+      }
+    }
+    var names = UniqueNames()
+    // Fields come first: a oneof is rarer, and its name is not on the wire.
+    for index in fields.indices {
+      let number = fields[index].number
+      if case .oneof = fields[index].presence {
+        fields[index].caseName = names.unique(
+          fields[index].caseName, number,
+          scope: descriptor.field[Int(fields[index].index)].oneofIndex)
+      } else {
+        fields[index].name = names.unique(fields[index].name, number)
       }
     }
     self.fields = fields
     let taken = Set(
       descriptor.nestedType.map { Names.message($0.name ?? "") }
         + descriptor.enumType.map { Names.enumeration($0.name ?? "") })
-    oneofs = descriptor.oneofDecl.enumerated().compactMap { index, oneof in
+    var oneofs: [Oneof] = []
+    for (index, oneof) in descriptor.oneofDecl.enumerated() {
       let members = fields.filter { if case .oneof(index) = $0.presence { true } else { false } }
       // An `optional` of proto3 is a oneof of its own on paper only.
-      if members.isEmpty { return nil }
+      guard let first = members.first else { continue }
       var type = Names.oneof(oneof.name ?? "")
-      if taken.contains(type) { type += "Oneof" }
-      return Oneof(
-        property: Names.property(oneof.name ?? ""), type: type, fields: members, index: index)
+      if taken.contains(type) || oneofs.contains(where: { $0.type == type }) { type += "Oneof" }
+      oneofs.append(
+        Oneof(
+          property: names.unique(Names.property(oneof.name ?? ""), first.number, "Oneof"),
+          type: type, fields: members, index: index))
     }
+    self.oneofs = oneofs
+    needsCheck = try context.types.needsCheck(".\(fullName)")
+    var checked: Set<Int32> = []
+    for field in fields {
+      if let type = field.messageType, try context.types.needsCheck(type) {
+        checked.insert(field.number)
+      }
+    }
+    checkedFields = checked
     isBoxed = try context.types.layout(".\(fullName)", descriptor).isBoxed
   }
 
@@ -197,6 +231,12 @@ struct MessageEmitter {
   // MARK: Nested types
 
   private func emitNested(to printer: inout Printer) throws(GeneratorError) {
+    emitDefaults(to: &printer)
+    emitRequired(to: &printer)
+    try ExtensionEmitter(
+      descriptor.extension, scope: fullName, path: path + [6], features: features,
+      context: context
+    ).emit(to: &printer)
     for oneof in oneofs {
       printer.line()
       printer.doc(context.comments[path + [8, Int32(oneof.index)]])
@@ -211,7 +251,7 @@ struct MessageEmitter {
       printer.line()
       EnumEmitter(
         descriptor: enumeration, fullName: "\(fullName).\(enumeration.name ?? "")",
-        path: path + [4, Int32(index)], context: context
+        path: path + [4, Int32(index)], features: features, context: context
       ).emit(to: &printer)
     }
     for (index, message) in descriptor.nestedType.enumerated() {
@@ -219,7 +259,7 @@ struct MessageEmitter {
       printer.line()
       try MessageEmitter(
         message, fullName: "\(fullName).\(message.name ?? "")", path: path + [3, Int32(index)],
-        context: context
+        features: features, context: context
       ).emit(to: &printer)
     }
   }

@@ -15,7 +15,7 @@ enum Names {
   /// Names properties cannot have, or that `Message` needs.
   private static let members: Set<String> = [
     "self", "init", "unknownFields", "hashValue", "storage", "decode", "encode", "hash", "merge",
-    "serializedBytes",
+    "serializedBytes", "missingRequiredField",
   ]
   /// Names static members of enums cannot have, or that mean something else for an optional.
   private static let values: Set<String> = [
@@ -40,6 +40,13 @@ enum Names {
   static func property(_ field: String) -> String {
     let name = lowerCamel(field)
     return members.contains(name) ? name + "Field" : escaped(name)
+  }
+
+  /// A static property for an extension.
+  static func extensionProperty(_ field: String) -> String {
+    let name = lowerCamel(field)
+    return ["self", "init", "messageName", "fileDescriptor"].contains(name)
+      ? name + "Extension" : escaped(name)
   }
 
   /// A case for a member of a oneof.
@@ -114,6 +121,23 @@ enum Names {
       }
       result += letter.uppercased()
     }
+    return result
+  }
+}
+
+/// Keeps names of one scope apart: `foo_bar` and `fooBar` would both be `fooBar`. The first one
+/// has it, others get their field's number or another suffix behind it.
+struct UniqueNames {
+  private var taken: Set<String> = []
+
+  mutating func unique(
+    _ name: String, _ number: Int32, _ suffix: String = "", scope: Int32? = nil
+  ) -> String {
+    let prefix = scope.map { "\($0)." } ?? ""
+    if taken.insert(prefix + name).inserted { return name }
+    let bare = name.first == "`" ? String(name.dropFirst().dropLast()) : name
+    var result = bare + (suffix.isEmpty ? "\(number)" : suffix)
+    while !taken.insert(prefix + result).inserted { result += "_" }
     return result
   }
 }

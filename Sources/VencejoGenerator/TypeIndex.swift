@@ -1,3 +1,4 @@
+import VencejoDescriptors
 import VencejoProtobuf
 
 /// Every message and enum of a request, by its full protobuf name.
@@ -7,12 +8,21 @@ final class TypeIndex {
     var reference: String
     /// Set for messages.
     var message: Google.DescriptorProto?
-    var isMapEntry: Bool { message?.options?.mapEntry == true }
-    var isProto3 = false
+    var features: Features
+    /// Of an enum: the number of each name.
+    var numbers: [String: Int32] = [:]
+    /// The message, when it is what a map's field repeats.
+    var mapEntry: Google.DescriptorProto? {
+      guard let message, message.options?.mapEntry == true, message.field.count == 2 else {
+        return nil
+      }
+      return message
+    }
   }
 
   private var entries: [String: Entry] = [:]
   private var layouts: [String: Layout] = [:]
+  private var checks: [String: Bool] = [:]
   private var inProgress: Set<String> = []
 
   struct Layout {
@@ -36,33 +46,55 @@ final class TypeIndex {
           + file.enumType.map { Names.enumeration($0.name ?? "") })
       let root = place.root(hiddenBy: topLevel)
       let scope = file.package.map { ".\($0)" } ?? ""
-      let proto3 = file.syntax == "proto3"
+      let features = Features(file)
       for message in file.messageType {
-        add(message, scope, root, proto3)
+        add(message, scope, root, features)
       }
       for enumeration in file.enumType {
-        add(enumeration, scope, root, proto3)
+        add(enumeration, scope, root, features)
       }
     }
   }
 
   private func add(
-    _ message: Google.DescriptorProto, _ scope: String, _ root: String, _ proto3: Bool
+    _ message: Google.DescriptorProto, _ scope: String, _ root: String, _ outer: Features
   ) {
     let name = "\(scope).\(message.name ?? "")"
     let reference = root + Names.message(message.name ?? "")
-    entries[name] = Entry(reference: reference, message: message, isProto3: proto3)
-    for nested in message.nestedType {
-      add(nested, name, reference + ".", proto3)
-    }
-    for nested in message.enumType { add(nested, name, reference + ".", proto3) }
+    let features = outer.with(message.options?.features)
+    entries[name] = Entry(reference: reference, message: message, features: features)
+    for nested in message.nestedType { add(nested, name, reference + ".", features) }
+    for nested in message.enumType { add(nested, name, reference + ".", features) }
   }
 
   private func add(
-    _ enumeration: Google.EnumDescriptorProto, _ scope: String, _ root: String, _ proto3: Bool
+    _ enumeration: Google.EnumDescriptorProto, _ scope: String, _ root: String, _ outer: Features
   ) {
+    var numbers: [String: Int32] = [:]
+    for value in enumeration.value { numbers[value.name ?? ""] = value.number ?? 0 }
     entries["\(scope).\(enumeration.name ?? "")"] = Entry(
-      reference: root + Names.enumeration(enumeration.name ?? ""), message: nil, isProto3: proto3)
+      reference: root + Names.enumeration(enumeration.name ?? ""), message: nil,
+      features: outer.with(enumeration.options?.features), numbers: numbers)
+  }
+
+  /// Whether the message or one it leads to has required fields.
+  func needsCheck(_ name: String) throws(GeneratorError) -> Bool {
+    if let known = checks[name] { return known }
+    var seen: Set<String> = [name]
+    var queue = [name]
+    while let next = queue.popLast() {
+      let entry = try type(next)
+      for field in entry.message?.field ?? [] {
+        if checks[next] == true || entry.features.field(field).presence == .required {
+          checks[name] = true
+          return true
+        }
+        let isMessage = field.type == .message || field.type == .group
+        if isMessage, let type = field.typeName, seen.insert(type).inserted { queue.append(type) }
+      }
+    }
+    for name in seen { checks[name] = false }
+    return false
   }
 
   /// The type with a full name, which begins with a dot.
@@ -106,7 +138,7 @@ final class TypeIndex {
     switch field.type {
     case .string?: return 16
     case .bool?, .int32?, .uint32?, .sint32?, .fixed32?, .sfixed32?, .float?, .enum?: return 4
-    case .message?:
+    case .message?, .group?:
       guard let name = field.typeName, let message = try type(name).message else { return 8 }
       let layout = try self.layout(name, message)
       return layout.isBoxed ? 8 : layout.size + 8

@@ -1,3 +1,5 @@
+public import VencejoDescriptors
+
 /// Why JSON could not be read or written.
 public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
   /// What is wrong.

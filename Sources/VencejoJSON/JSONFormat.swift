@@ -1,3 +1,4 @@
+public import VencejoDescriptors
 public import VencejoProtobuf
 
 /// Messages as JSON (protobuf.dev, "ProtoJSON Format"), by descriptor.
@@ -8,7 +9,7 @@ public enum JSONFormat {
   ) throws(JSONError) -> String {
     let message: DynamicMessage
     do {
-      message = try DynamicMessage(type, serializedBytes: bytes)
+      message = try DynamicMessage(type, serializedBytes: bytes, partial: true)
     } catch {
       throw JSONError(message: "\(error)", path: "$")
     }

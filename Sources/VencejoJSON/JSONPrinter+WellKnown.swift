@@ -1,3 +1,4 @@
+import VencejoDescriptors
 import VencejoProtobuf
 
 extension JSONPrinter {
@@ -63,7 +64,7 @@ extension JSONPrinter {
     }
     let packed: DynamicMessage
     do {
-      packed = try DynamicMessage(type, serializedBytes: bytes)
+      packed = try DynamicMessage(type, serializedBytes: bytes, partial: true)
     } catch {
       throw JSONFault(message: "in the Any: \(error)")
     }

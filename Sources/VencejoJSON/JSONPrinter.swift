@@ -1,3 +1,4 @@
+import VencejoDescriptors
 import VencejoProtobuf
 
 /// Writes messages as JSON.
@@ -144,7 +145,7 @@ struct JSONPrinter {
       guard let (_, valueField) = field.entryFields else { return write("{}") }
       var list = open("{")
       for (key, value) in map.sorted(by: { DynamicValue.precedes($0.key, $1.key) }) {
-        let name = Self.name(of: key)
+        let name = key.keyText
         next(name, &list)
         try within(".\(name)") { () throws(JSONFault) in try print(value, valueField) }
       }
@@ -154,17 +155,5 @@ struct JSONPrinter {
 
   private static func special(_ value: Double) -> String {
     value.isNaN ? "\"NaN\"" : value < 0 ? "\"-Infinity\"" : "\"Infinity\""
-  }
-
-  private static func name(of key: DynamicValue) -> String {
-    switch key {
-    case .bool(let value): value ? "true" : "false"
-    case .int32(let value): "\(value)"
-    case .uint32(let value): "\(value)"
-    case .int64(let value): "\(value)"
-    case .uint64(let value): "\(value)"
-    case .string(let value): value
-    default: ""
-    }
   }
 }

@@ -1,3 +1,4 @@
+import VencejoDescriptors
 import VencejoProtobuf
 
 extension JSONReader {

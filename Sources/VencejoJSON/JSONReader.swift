@@ -1,3 +1,4 @@
+import VencejoDescriptors
 import VencejoProtobuf
 
 /// Makes messages of JSON.

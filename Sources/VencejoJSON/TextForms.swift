@@ -1,3 +1,5 @@
+import VencejoDescriptors
+
 // The text forms of bytes, timestamps, durations and masks.
 
 /// Base64 (RFC 4648): written in the standard alphabet with padding, read in either alphabet

@@ -18,6 +18,8 @@ public struct DecodingError: Error, Hashable, Sendable, CustomStringConvertible 
     case depthExceeded
     /// Packed fixed-width values whose length is not a multiple of their width.
     case misalignedPacked
+    /// A required field that is not there: see ``DecodingError/path``.
+    case missingRequired
   }
 
   /// What is wrong.
@@ -25,11 +27,18 @@ public struct DecodingError: Error, Hashable, Sendable, CustomStringConvertible 
   /// Bytes from the beginning of the input to where decoding stopped.
   public var offset: Int
 
+  /// Which required field is missing, for example `orders[2].id`.
+  public var path: String?
+
   /// Makes an error of a kind at an offset in bytes.
-  public init(kind: Kind, offset: Int) {
+  public init(kind: Kind, offset: Int, path: String? = nil) {
     self.kind = kind
     self.offset = offset
+    self.path = path
   }
 
-  public var description: String { "malformed protobuf: \(kind.rawValue) at byte \(offset)" }
+  public var description: String {
+    if let path { return "the required field \(path) is missing" }
+    return "malformed protobuf: \(kind.rawValue) at byte \(offset)"
+  }
 }

@@ -15,6 +15,10 @@ public protocol Message: Hashable, Sendable {
   /// Fields this version of the message does not know; they survive a round trip.
   var unknownFields: UnknownFields { get set }
 
+  /// The path of the first required field that is not set, here or in sub-messages, for
+  /// example `orders[2].id`; nil when there is none. Extensions are not looked into.
+  var missingRequiredField: String? { get }
+
   /// Merges fields from the reader up to the end of its current message. Errors stay in
   /// the reader. For generated code.
   mutating func decode(from reader: inout WireReader)
@@ -24,21 +28,40 @@ public protocol Message: Hashable, Sendable {
 }
 
 extension Message {
-  /// Decodes a message, without keeping or copying the input.
+  public var missingRequiredField: String? { nil }
+
+  /// Decodes a message, without keeping or copying the input. Throws when the input is
+  /// malformed, or a required field missing.
   public init(serializedBytes bytes: UnsafeRawBufferPointer) throws(DecodingError) {
+    self.init()
+    try merge(serializedBytes: bytes)
+    try checkRequired()
+  }
+
+  /// Decodes a message. Throws when the input is malformed, or a required field missing.
+  public init(serializedBytes bytes: [UInt8]) throws(DecodingError) {
+    self.init()
+    try merge(serializedBytes: bytes)
+    try checkRequired()
+  }
+
+  /// Decodes a message that may lack required fields.
+  public init(partialSerializedBytes bytes: [UInt8]) throws(DecodingError) {
     self.init()
     try merge(serializedBytes: bytes)
   }
 
-  /// Decodes a message.
-  public init(serializedBytes bytes: [UInt8]) throws(DecodingError) {
-    self.init()
-    try merge(serializedBytes: bytes)
+  /// Throws when a required field is not set, here or in sub-messages. Decoding checks it;
+  /// encoding does not: call it before sending what you made yourself.
+  public func checkRequired() throws(DecodingError) {
+    if let path = missingRequiredField {
+      throw DecodingError(kind: .missingRequired, offset: 0, path: path)
+    }
   }
 
   /// Merges an encoded message into this one: singular fields are replaced, sub-messages
   /// merged, repeated fields and maps extended. After an error the message holds what came
-  /// before it.
+  /// before it. Required fields may be missing.
   public mutating func merge(serializedBytes bytes: UnsafeRawBufferPointer) throws(DecodingError) {
     var reader = WireReader(bytes)
     decode(from: &reader)

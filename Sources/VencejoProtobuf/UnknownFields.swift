@@ -14,6 +14,21 @@ public struct UnknownFields: Hashable, Sendable {
   /// Appends whole fields, tags included.
   public mutating func append(_ field: UnsafeRawBufferPointer) { bytes.append(contentsOf: field) }
 
+  /// Appends a varint field.
+  public mutating func append(number: UInt32, varint: UInt64) {
+    append(varint: UInt64(number) << 3)
+    append(varint: varint)
+  }
+
+  private mutating func append(varint: UInt64) {
+    var rest = varint
+    while rest >= 0x80 {
+      bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
+    }
+    bytes.append(UInt8(truncatingIfNeeded: rest))
+  }
+
   /// Removes all fields.
   public mutating func removeAll() { bytes.removeAll() }
 }

@@ -1,5 +1,5 @@
 /// How the values of one protobuf type are read and written in lists and maps.
-public protocol WireCoding {
+public protocol WireCoding: SendableMetatype {
   /// The values in Swift.
   associatedtype Value: Hashable, Sendable
   /// The wire type of a single value.
@@ -23,6 +23,21 @@ extension WireCoding {
 public protocol WireKeyCoding: WireCoding {
   /// The order of keys in deterministic encodings.
   static func precedes(_ left: Value, _ right: Value) -> Bool
+  /// Whether a dictionary's key that equals this one is this one.
+  static func replaces<V>(_ key: Value, in map: [Value: V]) -> Bool
+}
+
+extension WireKeyCoding {
+  @inlinable
+  public static func replaces<V>(_ key: Value, in map: [Value: V]) -> Bool { true }
+}
+
+extension WireKeyCoding where Value == String {
+  @inlinable
+  public static func replaces<V>(_ key: String, in map: [String: V]) -> Bool {
+    guard let index = map.index(forKey: key) else { return true }
+    return map.keys[index].utf8.elementsEqual(key.utf8)
+  }
 }
 
 extension WireKeyCoding where Value: Comparable {
@@ -277,6 +292,26 @@ public enum Wire {
     }
   }
 
+  /// A `string` whose UTF-8 nobody checks.
+  public enum LooseString: WireKeyCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 2 }
+    @inlinable
+    public static var initial: Swift.String { "" }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout Swift.String) {
+      value = reader.looseString() ?? value
+    }
+    @inlinable
+    public static func write(_ value: Swift.String, to writer: inout WireWriter) {
+      writer.string(value)
+    }
+    @inlinable
+    public static func precedes(_ left: Swift.String, _ right: Swift.String) -> Swift.Bool {
+      String.precedes(left, right)
+    }
+  }
+
   /// `bytes`.
   public enum Bytes: WireCoding {
     @inlinable
@@ -302,6 +337,24 @@ public enum Wire {
     @inlinable
     public static func read(from reader: inout WireReader, into value: inout E) {
       value = E(rawValue: reader.int32())
+    }
+    @inlinable
+    public static func write(_ value: E, to writer: inout WireWriter) {
+      writer.varint(Swift.UInt64(bitPattern: Swift.Int64(value.rawValue)))
+    }
+  }
+
+  /// A closed enum.
+  public enum ClosedEnum<E: ClosedEnumeration>: WireCoding {
+    @inlinable
+    public static var wireType: Swift.UInt32 { 0 }
+    @inlinable
+    public static var initial: E { E.defaultValue }
+    @inlinable
+    public static func read(from reader: inout WireReader, into value: inout E) {
+      let number = reader.int32()
+      value = E(rawValue: number)
+      if !E.isKnown(number) { reader.refused = true }
     }
     @inlinable
     public static func write(_ value: E, to writer: inout WireWriter) {

@@ -35,18 +35,81 @@ extension WireReader {
 
   /// A `string`; fails unless it is UTF-8.
   public mutating func string() -> String {
+    if let value = utf8() { return value }
+    fail(.invalidUTF8)
+    return ""
+  }
+
+  /// A string, or nil when it is not UTF-8: then the position stays before its bytes.
+  private mutating func utf8() -> String? {
     let length = self.length()
     if length == 0 { return "" }
     let bytes = UnsafeRawBufferPointer(start: position, count: length)
-    do throws(UTF8.ValidationError) {
-      // Not `String(validating:as:)`, which is generic and not specialized in the library.
-      let value = String(copying: try UTF8Span(validating: bytes.bindMemory(to: UInt8.self).span))
-      position += length
-      return value
-    } catch {
-      fail(.invalidUTF8)
-      return ""
+    // Not `String(validating:as:)`, which is generic and not specialized in the library.
+    guard let span = try? UTF8Span(validating: bytes.bindMemory(to: UInt8.self).span) else {
+      return nil
     }
+    position += length
+    return String(copying: span)
+  }
+
+  /// A string of a field whose UTF-8 nobody checks (proto2's, and where `utf8_validation` is
+  /// `NONE`). One that is not UTF-8 does not fit a `String`: it is nil and ``refused``.
+  @usableFromInline
+  mutating func looseString() -> String? {
+    let start = position
+    if let value = utf8() { return value }
+    position = start
+    position += length()
+    refused = error == nil
+    return nil
+  }
+
+  /// Like ``string()``, for a field whose UTF-8 nobody checks: one that is not UTF-8 stays an
+  /// unknown field.
+  public mutating func looseString(_ unknown: inout UnknownFields) -> String? {
+    if let value = looseString() { return value }
+    refused = false
+    keep(in: &unknown)
+    return nil
+  }
+
+  /// Elements of a `repeated string` whose UTF-8 nobody checks.
+  public mutating func looseStrings(into list: inout [String], _ unknown: inout UnknownFields) {
+    if let value = looseString(&unknown), error == nil { list.append(value) }
+  }
+
+  /// A value of a closed enum; another number stays an unknown field.
+  @inlinable
+  public mutating func closed<E: ClosedEnumeration>(
+    _: E.Type, _ unknown: inout UnknownFields
+  ) -> E? {
+    let number = int32()
+    if E.isKnown(number) { return E(rawValue: number) }
+    keep(in: &unknown)
+    return nil
+  }
+
+  /// Values of a repeated closed enum, packed or not; other numbers stay unknown fields.
+  @inlinable
+  public mutating func closed<E: ClosedEnumeration>(
+    _ tag: UInt32, into list: inout [E], _ unknown: inout UnknownFields
+  ) {
+    guard tag & 7 == 2 else {
+      if let value = closed(E.self, &unknown), error == nil { list.append(value) }
+      return
+    }
+    let outer = enterRun()
+    while !isAtEnd {
+      let number = int32()
+      if error != nil { break }
+      if E.isKnown(number) {
+        list.append(E(rawValue: number))
+      } else {
+        unknown.append(number: tag >> 3, varint: UInt64(bitPattern: Int64(number)))
+      }
+    }
+    leaveRun(outer)
   }
 
   /// A `bytes`.
@@ -87,6 +150,30 @@ extension WireReader {
     let outer = enter()
     value.decode(from: &self)
     leave(outer)
+    list.append(value)
+  }
+
+  /// A singular group: merged into the one there is.
+  @inlinable
+  public mutating func group<M: Message>(_ tag: UInt32, into field: inout M?) {
+    var value = field.take() ?? M()
+    group(tag, into: &value)
+    field = value
+  }
+
+  /// A group: merged into the value.
+  @inlinable
+  public mutating func group<M: Message>(_ tag: UInt32, into value: inout M) {
+    let outer = enterGroup(tag)
+    value.decode(from: &self)
+    leaveGroup(outer)
+  }
+
+  /// An element of a repeated group.
+  @inlinable
+  public mutating func group<M: Message>(_ tag: UInt32, into list: inout [M]) {
+    var value = M()
+    group(tag, into: &value)
     list.append(value)
   }
 
@@ -142,24 +229,44 @@ extension WireReader {
     }
   }
 
-  /// An entry of a map: the last one of a key wins, a missing part is its default.
+  /// An entry of a map: the last one of a key wins, a missing part is its default. An entry
+  /// that the dictionary cannot hold stays an unknown field: of a value its type refuses, or
+  /// of a string for a key that Swift takes for another one there, though their bytes differ
+  /// (canonical equivalence).
   @inlinable
   public mutating func map<K: WireKeyCoding, V: WireCoding>(
-    _: K.Type, _: V.Type, into map: inout [K.Value: V.Value]
+    _: K.Type, _: V.Type, into map: inout [K.Value: V.Value], _ unknown: inout UnknownFields
   ) {
+    let start = fieldStart
     var key = K.initial
     var value = V.initial
+    var refused = false
     let outer = enter()
     while true {
       switch nextTag() {
       case 0:
         leave(outer)
-        if error == nil { map[key] = value }
+        guard error == nil else { return }
+        if refused { return keep(from: start, in: &unknown) }
+        if let old = map.updateValue(value, forKey: key), !K.replaces(key, in: map) {
+          map[key] = old
+          keep(from: start, in: &unknown)
+        }
         return
-      case 8 | K.wireType: K.read(from: &self, into: &key)
-      case 16 | V.wireType: V.read(from: &self, into: &value)
+      case 8 | K.wireType:
+        K.read(from: &self, into: &key)
+        refused = refused || takeRefusal()
+      case 16 | V.wireType:
+        V.read(from: &self, into: &value)
+        refused = refused || takeRefusal()
       case let tag: skip(tag)
       }
     }
+  }
+
+  @usableFromInline
+  mutating func takeRefusal() -> Bool {
+    defer { refused = false }
+    return refused
   }
 }

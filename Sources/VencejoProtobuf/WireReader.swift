@@ -12,9 +12,14 @@ public struct WireReader: ~Copyable {
   let base: UnsafeRawPointer
   @usableFromInline var position: UnsafeRawPointer
   @usableFromInline var end: UnsafeRawPointer
-  @usableFromInline var fieldStart: UnsafeRawPointer
+  @usableFromInline package var fieldStart: UnsafeRawPointer
   /// How many more messages may be entered.
-  var depthLeft = WireReader.maximumDepth
+  package var depthLeft = WireReader.maximumDepth
+  /// The number of the group being read, until its end-group tag is; 0 in other messages.
+  var group: UInt32 = 0
+  /// Whether a value was read that its type cannot hold: an unknown number of a closed enum,
+  /// a string that is not UTF-8. Whoever reads such values asks, and resets it.
+  @usableFromInline var refused = false
 
   /// The first thing that was wrong with the input, if anything was.
   public private(set) var error: DecodingError?
@@ -65,7 +70,11 @@ public struct WireReader: ~Copyable {
   mutating func longTag() -> UInt32 {
     let tag = rawTag()
     if tag & 7 == 4 {
-      fail(.unexpectedEndGroup)
+      if tag >> 3 == group {
+        group = 0
+      } else {
+        fail(.unexpectedEndGroup)
+      }
       return 0
     }
     return tag
@@ -99,43 +108,72 @@ public struct WireReader: ~Copyable {
 
   // MARK: Sub-messages
 
+  /// What to return to when a sub-message has been read.
+  public struct Frame {
+    let end: UnsafeRawPointer
+    let group: UInt32
+  }
+
   /// Reads a length and makes the bytes it covers the current message. Returns what
   /// ``leave(_:)`` needs.
-  public mutating func enter() -> UnsafeRawPointer {
+  public mutating func enter() -> Frame {
     let length = self.length()
+    let outer = Frame(end: end, group: group)
     guard depthLeft > 0 else {
       fail(.depthExceeded)
-      return end
+      return outer
     }
     depthLeft -= 1
-    let outer = end
+    group = 0
     end = position + length
     return outer
   }
 
   /// Returns to the message around the one that was entered.
-  public mutating func leave(_ outer: UnsafeRawPointer) {
+  public mutating func leave(_ outer: Frame) {
     if error == nil {
       depthLeft += 1
       position = end
-      end = outer
+      end = outer.end
+      group = outer.group
     } else {
       position = end
     }
   }
 
+  /// Makes the group whose start tag was just read the current message: it ends with its
+  /// end-group tag.
+  public mutating func enterGroup(_ tag: UInt32) -> Frame {
+    let outer = Frame(end: end, group: group)
+    guard depthLeft > 0 else {
+      fail(.depthExceeded)
+      return outer
+    }
+    depthLeft -= 1
+    group = tag >> 3
+    return outer
+  }
+
+  /// Returns to the message around the group; fails when the group has not ended.
+  public mutating func leaveGroup(_ outer: Frame) {
+    guard error == nil else { return }
+    if group != 0 { return fail(.unterminatedGroup) }
+    depthLeft += 1
+    group = outer.group
+  }
+
   /// Like ``enter()``, for a packed run of values, which is no message and does not count as
   /// one for the depth.
-  public mutating func enterRun() -> UnsafeRawPointer {
+  public mutating func enterRun() -> Frame {
     let length = self.length()
-    let outer = end
+    let outer = Frame(end: end, group: group)
     end = position + length
     return outer
   }
 
   /// Returns to the message around the run.
-  public mutating func leaveRun(_ outer: UnsafeRawPointer) {
-    if error == nil { end = outer }
+  public mutating func leaveRun(_ outer: Frame) {
+    if error == nil { end = outer.end }
   }
 
   /// A length that is known to fit into the current message; 0 after failing.
@@ -210,6 +248,19 @@ public struct WireReader: ~Copyable {
       fields.append(UnsafeRawBufferPointer(start: start, count: position - start))
     }
   }
+
+  /// Keeps the field being read, up to here.
+  @inline(never)
+  @usableFromInline
+  package mutating func keep(from start: UnsafeRawPointer, in fields: inout UnknownFields) {
+    if error == nil {
+      fields.append(UnsafeRawBufferPointer(start: start, count: position - start))
+    }
+  }
+
+  /// Keeps the field whose tag and value have just been read, because its type cannot hold
+  /// the value.
+  public mutating func keep(in fields: inout UnknownFields) { keep(from: fieldStart, in: &fields) }
 
   /// Skips the value of the field whose tag was just read. Groups are skipped with a stack
   /// of their numbers, not by recursion.

@@ -14,6 +14,20 @@ extension WireWriter {
     for value in list.reversed() { message(tag, value) }
   }
 
+  /// Writes a group, the tag being its start tag.
+  @inlinable
+  public mutating func group<M: Message>(_ tag: UInt32, _ value: M) {
+    varint(UInt64(tag) + 1)
+    value.encode(to: &self)
+    varint(UInt64(tag))
+  }
+
+  /// Writes a repeated group.
+  @inlinable
+  public mutating func group<M: Message>(_ tag: UInt32, _ list: [M]) {
+    for value in list.reversed() { group(tag, value) }
+  }
+
   /// Writes a repeated field, a tag for each element.
   @inlinable
   public mutating func list<C: WireCoding>(_: C.Type, _ tag: UInt32, _ list: [C.Value]) {

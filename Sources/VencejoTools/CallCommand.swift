@@ -1,4 +1,5 @@
 import Glibc
+import VencejoDescriptors
 import VencejoHTTP2
 import VencejoJSON
 import VencejoProtobuf

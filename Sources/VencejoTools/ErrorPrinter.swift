@@ -1,3 +1,4 @@
+import VencejoDescriptors
 import VencejoJSON
 import VencejoProtobuf
 import VencejoRPC

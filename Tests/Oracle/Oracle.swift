@@ -18,6 +18,8 @@ public final class Oracle: Sendable {
     case recode = "P"
     case toJSON = "J"
     case fromJSON = "K"
+    case toText = "T"
+    case fromText = "U"
   }
 
   /// Whether a test that needs the oracle shall run: a CI run without one must fail, not skip.
@@ -35,8 +37,8 @@ public final class Oracle: Sendable {
     public let text: String
   }
 
-  /// Starts the process and teaches it a file and all it imports.
-  public init(file: FileDescriptor) throws {
+  /// Starts the process and teaches it files and all they import.
+  public init(file: FileDescriptor, _ more: FileDescriptor...) throws {
     guard let python = getenv("VENCEJO_PYTHON").map({ String(cString: $0) }) else {
       throw Failure(text: "VENCEJO_PYTHON names no python with protobuf")
     }
@@ -60,7 +62,7 @@ public final class Oracle: Sendable {
     input = requests[1]
     output = answers[0]
     var known: Set<String> = []
-    try teach(file, &known)
+    for file in [file] + more { try teach(file, &known) }
   }
 
   private func teach(_ file: FileDescriptor, _ known: inout Set<String>) throws {
@@ -92,12 +94,32 @@ public final class Oracle: Sendable {
     return results
   }
 
+  /// Random messages of a type from seeds 0 to `count` - 1.
+  public func random(named name: String, _ count: Int, finite: Bool = false) throws -> [[UInt8]] {
+    let seeds = (0..<count).map { Array(String($0).utf8) }
+    return try ask(finite ? .randomFinite : .random, name, seeds).map { try $0.get() }
+  }
+
   /// Random messages from seeds 0 to `count` - 1.
   public func random<M: Message>(
     _: M.Type, _ count: Int, finite: Bool = false
-  ) throws -> [[UInt8]] {
-    let seeds = (0..<count).map { Array(String($0).utf8) }
-    return try ask(finite ? .randomFinite : .random, M.messageName, seeds).map { try $0.get() }
+  ) throws -> [[UInt8]] { try random(named: M.messageName, count, finite: finite) }
+
+  /// Messages with up to four bytes replaced, some for each.
+  public static func mutated(_ originals: [[UInt8]], each count: Int = 40) -> [[UInt8]] {
+    var random = SplitMix(state: 7)
+    var result: [[UInt8]] = []
+    for bytes in originals where !bytes.isEmpty && bytes.count < 2000 {
+      for _ in 0..<count {
+        var bytes = bytes
+        for _ in 0...random.next(upperBound: UInt64(3)) {
+          let index = Int(random.next(upperBound: UInt64(bytes.count)))
+          bytes[index] = UInt8(truncatingIfNeeded: random.next())
+        }
+        result.append(bytes)
+      }
+    }
+    return result
   }
 
   private func length(_ bytes: [UInt8]) -> [UInt8] {
@@ -128,5 +150,20 @@ public final class Oracle: Sendable {
       filled += got
     }
     return bytes
+  }
+}
+
+/// A small generator of random numbers with a seed (Steele, Lea, Flood: SplitMix64).
+public struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  public init(state: UInt64) { self.state = state }
+
+  public mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
   }
 }

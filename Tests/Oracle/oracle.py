@@ -10,7 +10,7 @@ import random
 import struct
 import sys
 
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf import descriptor_pool, json_format, message_factory, text_format
 from google.protobuf.descriptor import FieldDescriptor as F
 
 pool = descriptor_pool.DescriptorPool()
@@ -66,6 +66,8 @@ def random_scalar(r, field, finite):
         if field.enum_type.full_name == "google.protobuf.NullValue":
             return 0
         known = [v.number for v in field.enum_type.values]
+        if field.enum_type.is_closed:
+            return r.choice(known)
         return r.choice(known + [77, -5, (1 << 31) - 1])
     raise ValueError(field.type)
 
@@ -109,10 +111,14 @@ def fill(r, message, depth, finite):
             fill(r, message.list_value, depth + 1, finite)
             message.list_value.SetInParent()
         return
-    for field in message.DESCRIPTOR.fields:
-        if r.random() < (0.5 if depth < 2 else 0.8):
+    extensions = pool.FindAllExtensions(message.DESCRIPTOR)
+    for field in list(message.DESCRIPTOR.fields) + sorted(extensions, key=lambda e: e.number):
+        if not field.is_required and r.random() < (0.5 if depth < 2 else 0.8):
             continue
         if field.message_type is not None and depth > 4:
+            continue
+        if field.is_extension:
+            fill_extension(r, message, field, depth, finite)
             continue
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             key, value = field.message_type.fields
@@ -138,6 +144,22 @@ def fill(r, message, depth, finite):
             setattr(message, field.name, random_scalar(r, field, finite))
 
 
+def fill_extension(r, message, field, depth, finite):
+    if not field.is_repeated and field.message_type is None:
+        message.Extensions[field] = random_scalar(r, field, finite)
+        return
+    target = message.Extensions[field]
+    if not field.is_repeated:
+        target.SetInParent()
+        fill(r, target, depth + 1, finite)
+        return
+    for _ in range(r.choice([1, 2, 5])):
+        if field.message_type is not None:
+            fill(r, target.add(), depth + 1, finite)
+        else:
+            target.append(random_scalar(r, field, finite))
+
+
 def answer(operation, name, argument):
     if operation == b"F":
         # A file's descriptor.
@@ -152,7 +174,7 @@ def answer(operation, name, argument):
         # Decoded and encoded again.
         message = message_class(name)()
         message.ParseFromString(argument)
-        return message.SerializeToString(deterministic=True)
+        return message.SerializePartialToString(deterministic=True)
     if operation == b"J":
         message = message_class(name)()
         message.ParseFromString(argument)
@@ -160,7 +182,16 @@ def answer(operation, name, argument):
     if operation == b"K":
         message = message_class(name)()
         json_format.Parse(argument.decode(), message, descriptor_pool=pool)
-        return message.SerializeToString(deterministic=True)
+        return message.SerializePartialToString(deterministic=True)
+    if operation == b"T":
+        message = message_class(name)()
+        message.ParseFromString(argument)
+        return text_format.MessageToString(
+            message, descriptor_pool=pool, print_unknown_fields=True, as_utf8=True).encode()
+    if operation == b"U":
+        message = message_class(name)()
+        text_format.Parse(argument, message, descriptor_pool=pool)
+        return message.SerializePartialToString(deterministic=True)
     raise ValueError(operation)
 
 

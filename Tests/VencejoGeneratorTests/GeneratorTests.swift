@@ -44,7 +44,7 @@ struct GeneratorTests {
     input.service = [service]
     let response = respond(input)
     #expect(response.error == nil)
-    #expect(response.supportedFeatures == 1)
+    #expect(response.supportedFeatures == 3)
     #expect(response.file.map(\.name) == ["a.b.messages.swift", "a.b.services.swift"])
     let messages = try #require(response.file[0].content)
     #expect(messages.contains("public enum XYV1 {}"))

@@ -1,4 +1,5 @@
 import Testing
+import VencejoDescriptors
 import VencejoJSON
 import VencejoProtobuf
 

@@ -412,7 +412,7 @@ extension Record {
           case 0: return
           case 10: self.name = reader.string()
           case 18: self.recordType = reader.string()
-          case 26: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoAPI::Record.Value>.self, into: &self.fields)
+          case 26: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoAPI::Record.Value>.self, into: &self.fields, &self.unknownFields)
           case 34: self.changeTag = reader.string()
           case 42: reader.message(into: &self.createTime)
           case 50: reader.message(into: &self.updateTime)

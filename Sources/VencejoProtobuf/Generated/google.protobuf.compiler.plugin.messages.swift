@@ -56,7 +56,7 @@ extension Google {
         case 8: self.major = reader.int32()
         case 16: self.minor = reader.int32()
         case 24: self.patch = reader.int32()
-        case 34: self.suffix = reader.string()
+        case 34: if let value = reader.looseString(&self.unknownFields) { self.suffix = value }
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
@@ -121,8 +121,8 @@ extension Google {
         let tag = reader.nextTag()
         switch tag {
         case 0: return
-        case 10: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.fileToGenerate)
-        case 18: self.parameter = reader.string()
+        case 10: reader.looseStrings(into: &self.fileToGenerate, &self.unknownFields)
+        case 18: if let value = reader.looseString(&self.unknownFields) { self.parameter = value }
         case 26: reader.message(into: &self.compilerVersion)
         case 122: reader.message(into: &self.protoFile)
         case 138: reader.message(into: &self.sourceFileDescriptors)
@@ -137,7 +137,13 @@ extension Google {
       writer.message(122, self.protoFile)
       if let value = self.compilerVersion { writer.message(26, value) }
       if let value = self.parameter { writer.string(18, value) }
-      writer.list(VencejoProtobuf::Wire.String.self, 10, self.fileToGenerate)
+      writer.list(VencejoProtobuf::Wire.LooseString.self, 10, self.fileToGenerate)
+    }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.protoFile, "proto_file") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.sourceFileDescriptors, "source_file_descriptors") { return path }
+      return nil
     }
   }
 
@@ -175,7 +181,7 @@ extension Google {
         let tag = reader.nextTag()
         switch tag {
         case 0: return
-        case 10: self.error = reader.string()
+        case 10: if let value = reader.looseString(&self.unknownFields) { self.error = value }
         case 16: self.supportedFeatures = reader.uint64()
         case 24: self.minimumEdition = reader.int32()
         case 32: self.maximumEdition = reader.int32()
@@ -194,13 +200,20 @@ extension Google {
       if let value = self.error { writer.string(10, value) }
     }
 
-    public struct Feature: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct Feature: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.compiler.CodeGeneratorResponse.Feature" }
       public static var noneValue: Self { .init(rawValue: 0) }
       public static var proto3Optional: Self { .init(rawValue: 1) }
       public static var supportsEditions: Self { .init(rawValue: 2) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...2: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.noneValue, .proto3Optional, .supportsEditions] }
     }
 
@@ -231,9 +244,9 @@ extension Google {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 10: self.name = reader.string()
-          case 18: self.insertionPoint = reader.string()
-          case 122: self.content = reader.string()
+          case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
+          case 18: if let value = reader.looseString(&self.unknownFields) { self.insertionPoint = value }
+          case 122: if let value = reader.looseString(&self.unknownFields) { self.content = value }
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }

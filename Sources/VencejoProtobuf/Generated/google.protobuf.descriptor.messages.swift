@@ -194,7 +194,7 @@ extension Google {
   )
 
   /// Which language a file is written in.
-  public struct Edition: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+  public struct Edition: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
     public var rawValue: Swift::Int32
     public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
     public static var enumName: Swift::String { "google.protobuf.Edition" }
@@ -212,17 +212,31 @@ extension Google {
     public static var edition99998TestOnly: Self { .init(rawValue: 99998) }
     public static var edition99999TestOnly: Self { .init(rawValue: 99999) }
     public static var editionMax: Self { .init(rawValue: 2147483647) }
+    public static var defaultValue: Self { .init(rawValue: 0) }
+    public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+      switch number {
+      case 0...2, 900, 998...1002, 9999, 99997...99999, 2147483647: true
+      default: false
+      }
+    }
     public static var allCases: [Self] { [.editionUnknown, .editionLegacy, .editionProto2, .editionProto3, .edition2023, .edition2024, .edition2026, .editionUnstable, .edition1TestOnly, .edition2TestOnly, .edition99997TestOnly, .edition99998TestOnly, .edition99999TestOnly, .editionMax] }
   }
 
   /// Whether other files may use a type.
-  public struct SymbolVisibility: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+  public struct SymbolVisibility: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
     public var rawValue: Swift::Int32
     public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
     public static var enumName: Swift::String { "google.protobuf.SymbolVisibility" }
     public static var visibilityUnset: Self { .init(rawValue: 0) }
     public static var visibilityLocal: Self { .init(rawValue: 1) }
     public static var visibilityExport: Self { .init(rawValue: 2) }
+    public static var defaultValue: Self { .init(rawValue: 0) }
+    public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+      switch number {
+      case 0...2: true
+      default: false
+      }
+    }
     public static var allCases: [Self] { [.visibilityUnset, .visibilityLocal, .visibilityExport] }
   }
 
@@ -255,6 +269,11 @@ extension Google {
       writer.unknown(self.unknownFields)
       writer.message(10, self.file)
     }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.file, "file") { return path }
+      return nil
+    }
   }
 
   /// A `.proto` file.
@@ -281,20 +300,20 @@ extension Google {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 10: self.name = reader.string()
-          case 18: self.package = reader.string()
-          case 26: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.dependency)
+          case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
+          case 18: if let value = reader.looseString(&self.unknownFields) { self.package = value }
+          case 26: reader.looseStrings(into: &self.dependency, &self.unknownFields)
           case 80, 82: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.publicDependency)
           case 88, 90: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.weakDependency)
-          case 122: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.optionDependency)
+          case 122: reader.looseStrings(into: &self.optionDependency, &self.unknownFields)
           case 34: reader.message(into: &self.messageType)
           case 42: reader.message(into: &self.enumType)
           case 50: reader.message(into: &self.service)
           case 58: reader.message(into: &self.`extension`)
           case 66: reader.message(into: &self.options)
           case 74: reader.message(into: &self.sourceCodeInfo)
-          case 98: self.syntax = reader.string()
-          case 112: self.edition = reader.enumeration()
+          case 98: if let value = reader.looseString(&self.unknownFields) { self.syntax = value }
+          case 112: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.edition = value }
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }
@@ -302,7 +321,7 @@ extension Google {
       @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
-        writer.list(VencejoProtobuf::Wire.String.self, 122, self.optionDependency)
+        writer.list(VencejoProtobuf::Wire.LooseString.self, 122, self.optionDependency)
         if let value = self.edition { writer.enumeration(112, value) }
         if let value = self.syntax { writer.string(98, value) }
         writer.list(VencejoProtobuf::Wire.Int32.self, 88, self.weakDependency)
@@ -313,7 +332,7 @@ extension Google {
         writer.message(50, self.service)
         writer.message(42, self.enumType)
         writer.message(34, self.messageType)
-        writer.list(VencejoProtobuf::Wire.String.self, 26, self.dependency)
+        writer.list(VencejoProtobuf::Wire.LooseString.self, 26, self.dependency)
         if let value = self.package { writer.string(18, value) }
         if let value = self.name { writer.string(10, value) }
       }
@@ -411,6 +430,15 @@ extension Google {
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.messageType, "message_type") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.enumType, "enum_type") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.service, "service") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.`extension`, "extension") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      return nil
+    }
   }
 
   /// A message type.
@@ -434,7 +462,7 @@ extension Google {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 10: self.name = reader.string()
+          case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
           case 18: reader.message(into: &self.field)
           case 50: reader.message(into: &self.`extension`)
           case 26: reader.message(into: &self.nestedType)
@@ -443,8 +471,8 @@ extension Google {
           case 66: reader.message(into: &self.oneofDecl)
           case 58: reader.message(into: &self.options)
           case 74: reader.message(into: &self.reservedRange)
-          case 82: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.reservedName)
-          case 88: self.visibility = reader.enumeration()
+          case 82: reader.looseStrings(into: &self.reservedName, &self.unknownFields)
+          case 88: if let value = reader.closed(VencejoProtobuf::Google.SymbolVisibility.self, &self.unknownFields) { self.visibility = value }
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }
@@ -453,7 +481,7 @@ extension Google {
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.visibility { writer.enumeration(88, value) }
-        writer.list(VencejoProtobuf::Wire.String.self, 82, self.reservedName)
+        writer.list(VencejoProtobuf::Wire.LooseString.self, 82, self.reservedName)
         writer.message(74, self.reservedRange)
         writer.message(66, self.oneofDecl)
         if let value = self.options { writer.message(58, value) }
@@ -544,6 +572,17 @@ extension Google {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.field, "field") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.`extension`, "extension") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.nestedType, "nested_type") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.enumType, "enum_type") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.extensionRange, "extension_range") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.oneofDecl, "oneof_decl") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      return nil
+    }
+
     /// Field numbers set aside for extensions.
     public struct ExtensionRange: VencejoProtobuf::Message {
       struct Storage: Swift::Sendable {
@@ -609,6 +648,11 @@ extension Google {
       }
       public static func == (left: Self, right: Self) -> Swift::Bool {
         left.storage === right.storage || left.isEncodedLike(right)
+      }
+
+      public var missingRequiredField: Swift::String? {
+        if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+        return nil
       }
     }
 
@@ -690,7 +734,7 @@ extension Google {
         case 7994: reader.message(into: &self.uninterpretedOption)
         case 18: reader.message(into: &self.declaration)
         case 402: reader.message(into: &self.features)
-        case 24: self.verification = reader.enumeration()
+        case 24: if let value = reader.closed(VencejoProtobuf::Google.ExtensionRangeOptions.VerificationState.self, &self.unknownFields) { self.verification = value }
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
@@ -704,13 +748,28 @@ extension Google {
       writer.message(18, self.declaration)
     }
 
+    /// The value of `verification`, or its default.
+    public var verificationOrDefault: VencejoProtobuf::Google.ExtensionRangeOptions.VerificationState { self.verification ?? .init(rawValue: 1) }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      return nil
+    }
+
     /// Whether extensions must be declared.
-    public struct VerificationState: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct VerificationState: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.ExtensionRangeOptions.VerificationState" }
       public static var declaration: Self { .init(rawValue: 0) }
       public static var unverified: Self { .init(rawValue: 1) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...1: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.declaration, .unverified] }
     }
 
@@ -746,8 +805,8 @@ extension Google {
           switch tag {
           case 0: return
           case 8: self.number = reader.int32()
-          case 18: self.fullName = reader.string()
-          case 26: self.type = reader.string()
+          case 18: if let value = reader.looseString(&self.unknownFields) { self.fullName = value }
+          case 26: if let value = reader.looseString(&self.unknownFields) { self.type = value }
           case 40: self.reserved = reader.bool()
           case 48: self.repeated = reader.bool()
           default: reader.unknown(tag, into: &self.unknownFields)
@@ -803,15 +862,15 @@ extension Google {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 10: self.name = reader.string()
+          case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
           case 24: self.number = reader.int32()
-          case 32: self.label = reader.enumeration()
-          case 40: self.type = reader.enumeration()
-          case 50: self.typeName = reader.string()
-          case 18: self.extendee = reader.string()
-          case 58: self.defaultValue = reader.string()
+          case 32: if let value = reader.closed(VencejoProtobuf::Google.FieldDescriptorProto.Label.self, &self.unknownFields) { self.label = value }
+          case 40: if let value = reader.closed(VencejoProtobuf::Google.FieldDescriptorProto.TypeEnum.self, &self.unknownFields) { self.type = value }
+          case 50: if let value = reader.looseString(&self.unknownFields) { self.typeName = value }
+          case 18: if let value = reader.looseString(&self.unknownFields) { self.extendee = value }
+          case 58: if let value = reader.looseString(&self.unknownFields) { self.defaultValue = value }
           case 72: self.oneofIndex = reader.int32()
-          case 82: self.jsonName = reader.string()
+          case 82: if let value = reader.looseString(&self.unknownFields) { self.jsonName = value }
           case 66: reader.message(into: &self.options)
           case 136: self.proto3Optional = reader.bool()
           default: reader.unknown(tag, into: &self.unknownFields)
@@ -913,8 +972,13 @@ extension Google {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      return nil
+    }
+
     /// The type of a field.
-    public struct TypeEnum: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct TypeEnum: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FieldDescriptorProto.Type" }
@@ -936,17 +1000,31 @@ extension Google {
       public static var sfixed64: Self { .init(rawValue: 16) }
       public static var sint32: Self { .init(rawValue: 17) }
       public static var sint64: Self { .init(rawValue: 18) }
+      public static var defaultValue: Self { .init(rawValue: 1) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 1...18: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.double, .float, .int64, .uint64, .int32, .fixed64, .fixed32, .bool, .string, .group, .message, .bytes, .uint32, .`enum`, .sfixed32, .sfixed64, .sint32, .sint64] }
     }
 
     /// How often a field may be there.
-    public struct Label: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct Label: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FieldDescriptorProto.Label" }
       public static var optional: Self { .init(rawValue: 1) }
       public static var repeated: Self { .init(rawValue: 3) }
       public static var required: Self { .init(rawValue: 2) }
+      public static var defaultValue: Self { .init(rawValue: 1) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 1...3: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.optional, .repeated, .required] }
     }
   }
@@ -963,7 +1041,7 @@ extension Google {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 10: self.name = reader.string()
+          case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
           case 18: reader.message(into: &self.options)
           default: reader.unknown(tag, into: &self.unknownFields)
           }
@@ -1009,6 +1087,11 @@ extension Google {
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      return nil
+    }
   }
 
   /// An enum.
@@ -1027,12 +1110,12 @@ extension Google {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 10: self.name = reader.string()
+          case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
           case 18: reader.message(into: &self.value)
           case 26: reader.message(into: &self.options)
           case 34: reader.message(into: &self.reservedRange)
-          case 42: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.reservedName)
-          case 48: self.visibility = reader.enumeration()
+          case 42: reader.looseStrings(into: &self.reservedName, &self.unknownFields)
+          case 48: if let value = reader.closed(VencejoProtobuf::Google.SymbolVisibility.self, &self.unknownFields) { self.visibility = value }
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }
@@ -1041,7 +1124,7 @@ extension Google {
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
         if let value = self.visibility { writer.enumeration(48, value) }
-        writer.list(VencejoProtobuf::Wire.String.self, 42, self.reservedName)
+        writer.list(VencejoProtobuf::Wire.LooseString.self, 42, self.reservedName)
         writer.message(34, self.reservedRange)
         if let value = self.options { writer.message(26, value) }
         writer.message(18, self.value)
@@ -1100,6 +1183,12 @@ extension Google {
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
+    }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.value, "value") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      return nil
     }
 
     /// Numbers that must not be used again; both ends belong to the range.
@@ -1174,7 +1263,7 @@ extension Google {
         let tag = reader.nextTag()
         switch tag {
         case 0: return
-        case 10: self.name = reader.string()
+        case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
         case 16: self.number = reader.int32()
         case 26: reader.message(into: &self.options)
         default: reader.unknown(tag, into: &self.unknownFields)
@@ -1187,6 +1276,11 @@ extension Google {
       if let value = self.options { writer.message(26, value) }
       if let value = self.number { writer.int32(16, value) }
       if let value = self.name { writer.string(10, value) }
+    }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      return nil
     }
   }
 
@@ -1203,7 +1297,7 @@ extension Google {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 10: self.name = reader.string()
+          case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
           case 18: reader.message(into: &self.method)
           case 26: reader.message(into: &self.options)
           default: reader.unknown(tag, into: &self.unknownFields)
@@ -1256,6 +1350,12 @@ extension Google {
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.method, "method") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      return nil
+    }
   }
 
   /// A method of a service.
@@ -1274,9 +1374,9 @@ extension Google {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 10: self.name = reader.string()
-          case 18: self.inputType = reader.string()
-          case 26: self.outputType = reader.string()
+          case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
+          case 18: if let value = reader.looseString(&self.unknownFields) { self.inputType = value }
+          case 26: if let value = reader.looseString(&self.unknownFields) { self.outputType = value }
           case 34: reader.message(into: &self.options)
           case 40: self.clientStreaming = reader.bool()
           case 48: self.serverStreaming = reader.bool()
@@ -1348,6 +1448,17 @@ extension Google {
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
+
+    /// The value of `clientStreaming`, or its default.
+    public var clientStreamingOrDefault: Swift::Bool { self.clientStreaming ?? false }
+
+    /// The value of `serverStreaming`, or its default.
+    public var serverStreamingOrDefault: Swift::Bool { self.serverStreaming ?? false }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      return nil
+    }
   }
 
   /// Options of a file.
@@ -1381,25 +1492,25 @@ extension Google {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 10: self.javaPackage = reader.string()
-          case 66: self.javaOuterClassname = reader.string()
+          case 10: if let value = reader.looseString(&self.unknownFields) { self.javaPackage = value }
+          case 66: if let value = reader.looseString(&self.unknownFields) { self.javaOuterClassname = value }
           case 80: self.javaMultipleFiles = reader.bool()
           case 160: self.javaGenerateEqualsAndHash = reader.bool()
           case 216: self.javaStringCheckUtf8 = reader.bool()
-          case 72: self.optimizeFor = reader.enumeration()
-          case 90: self.goPackage = reader.string()
+          case 72: if let value = reader.closed(VencejoProtobuf::Google.FileOptions.OptimizeMode.self, &self.unknownFields) { self.optimizeFor = value }
+          case 90: if let value = reader.looseString(&self.unknownFields) { self.goPackage = value }
           case 128: self.ccGenericServices = reader.bool()
           case 136: self.javaGenericServices = reader.bool()
           case 144: self.pyGenericServices = reader.bool()
           case 184: self.deprecated = reader.bool()
           case 248: self.ccEnableArenas = reader.bool()
-          case 290: self.objcClassPrefix = reader.string()
-          case 298: self.csharpNamespace = reader.string()
-          case 314: self.swiftPrefix = reader.string()
-          case 322: self.phpClassPrefix = reader.string()
-          case 330: self.phpNamespace = reader.string()
-          case 354: self.phpMetadataNamespace = reader.string()
-          case 362: self.rubyPackage = reader.string()
+          case 290: if let value = reader.looseString(&self.unknownFields) { self.objcClassPrefix = value }
+          case 298: if let value = reader.looseString(&self.unknownFields) { self.csharpNamespace = value }
+          case 314: if let value = reader.looseString(&self.unknownFields) { self.swiftPrefix = value }
+          case 322: if let value = reader.looseString(&self.unknownFields) { self.phpClassPrefix = value }
+          case 330: if let value = reader.looseString(&self.unknownFields) { self.phpNamespace = value }
+          case 354: if let value = reader.looseString(&self.unknownFields) { self.phpMetadataNamespace = value }
+          case 362: if let value = reader.looseString(&self.unknownFields) { self.rubyPackage = value }
           case 402: reader.message(into: &self.features)
           case 7994: reader.message(into: &self.uninterpretedOption)
           default: reader.unknown(tag, into: &self.unknownFields)
@@ -1562,14 +1673,50 @@ extension Google {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
+    /// The value of `javaMultipleFiles`, or its default.
+    public var javaMultipleFilesOrDefault: Swift::Bool { self.javaMultipleFiles ?? false }
+
+    /// The value of `javaStringCheckUtf8`, or its default.
+    public var javaStringCheckUtf8OrDefault: Swift::Bool { self.javaStringCheckUtf8 ?? false }
+
+    /// The value of `optimizeFor`, or its default.
+    public var optimizeForOrDefault: VencejoProtobuf::Google.FileOptions.OptimizeMode { self.optimizeFor ?? .init(rawValue: 1) }
+
+    /// The value of `ccGenericServices`, or its default.
+    public var ccGenericServicesOrDefault: Swift::Bool { self.ccGenericServices ?? false }
+
+    /// The value of `javaGenericServices`, or its default.
+    public var javaGenericServicesOrDefault: Swift::Bool { self.javaGenericServices ?? false }
+
+    /// The value of `pyGenericServices`, or its default.
+    public var pyGenericServicesOrDefault: Swift::Bool { self.pyGenericServices ?? false }
+
+    /// The value of `deprecated`, or its default.
+    public var deprecatedOrDefault: Swift::Bool { self.deprecated ?? false }
+
+    /// The value of `ccEnableArenas`, or its default.
+    public var ccEnableArenasOrDefault: Swift::Bool { self.ccEnableArenas ?? true }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      return nil
+    }
+
     /// What code is generated for.
-    public struct OptimizeMode: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct OptimizeMode: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FileOptions.OptimizeMode" }
       public static var speed: Self { .init(rawValue: 1) }
       public static var codeSize: Self { .init(rawValue: 2) }
       public static var liteRuntime: Self { .init(rawValue: 3) }
+      public static var defaultValue: Self { .init(rawValue: 1) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 1...3: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.speed, .codeSize, .liteRuntime] }
     }
   }
@@ -1634,6 +1781,20 @@ extension Google {
       if let value = self.noStandardDescriptorAccessor { writer.bool(16, value) }
       if let value = self.messageSetWireFormat { writer.bool(8, value) }
     }
+
+    /// The value of `messageSetWireFormat`, or its default.
+    public var messageSetWireFormatOrDefault: Swift::Bool { self.messageSetWireFormat ?? false }
+
+    /// The value of `noStandardDescriptorAccessor`, or its default.
+    public var noStandardDescriptorAccessorOrDefault: Swift::Bool { self.noStandardDescriptorAccessor ?? false }
+
+    /// The value of `deprecated`, or its default.
+    public var deprecatedOrDefault: Swift::Bool { self.deprecated ?? false }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      return nil
+    }
   }
 
   /// Options of a field.
@@ -1660,16 +1821,16 @@ extension Google {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 8: self.ctype = reader.enumeration()
+          case 8: if let value = reader.closed(VencejoProtobuf::Google.FieldOptions.CType.self, &self.unknownFields) { self.ctype = value }
           case 16: self.packed = reader.bool()
-          case 48: self.jstype = reader.enumeration()
+          case 48: if let value = reader.closed(VencejoProtobuf::Google.FieldOptions.JSType.self, &self.unknownFields) { self.jstype = value }
           case 40: self.lazy = reader.bool()
           case 120: self.unverifiedLazy = reader.bool()
           case 24: self.deprecated = reader.bool()
           case 80: self.weak = reader.bool()
           case 128: self.debugRedact = reader.bool()
-          case 136: self.retention = reader.enumeration()
-          case 152, 154: reader.list(VencejoProtobuf::Wire.Enum<VencejoProtobuf::Google.FieldOptions.OptionTargetType>.self, tag, into: &self.targets)
+          case 136: if let value = reader.closed(VencejoProtobuf::Google.FieldOptions.OptionRetention.self, &self.unknownFields) { self.retention = value }
+          case 152, 154: reader.closed(tag, into: &self.targets, &self.unknownFields)
           case 162: reader.message(into: &self.editionDefaults)
           case 170: reader.message(into: &self.features)
           case 178: reader.message(into: &self.featureSupport)
@@ -1685,7 +1846,7 @@ extension Google {
         if let value = self.featureSupport { writer.message(178, value) }
         if let value = self.features { writer.message(170, value) }
         writer.message(162, self.editionDefaults)
-        writer.list(VencejoProtobuf::Wire.Enum<VencejoProtobuf::Google.FieldOptions.OptionTargetType>.self, 152, self.targets)
+        writer.list(VencejoProtobuf::Wire.ClosedEnum<VencejoProtobuf::Google.FieldOptions.OptionTargetType>.self, 152, self.targets)
         if let value = self.retention { writer.enumeration(136, value) }
         if let value = self.debugRedact { writer.bool(128, value) }
         if let value = self.unverifiedLazy { writer.bool(120, value) }
@@ -1792,41 +1953,88 @@ extension Google {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
+    /// The value of `ctype`, or its default.
+    public var ctypeOrDefault: VencejoProtobuf::Google.FieldOptions.CType { self.ctype ?? .init(rawValue: 0) }
+
+    /// The value of `jstype`, or its default.
+    public var jstypeOrDefault: VencejoProtobuf::Google.FieldOptions.JSType { self.jstype ?? .init(rawValue: 0) }
+
+    /// The value of `lazy`, or its default.
+    public var lazyOrDefault: Swift::Bool { self.lazy ?? false }
+
+    /// The value of `unverifiedLazy`, or its default.
+    public var unverifiedLazyOrDefault: Swift::Bool { self.unverifiedLazy ?? false }
+
+    /// The value of `deprecated`, or its default.
+    public var deprecatedOrDefault: Swift::Bool { self.deprecated ?? false }
+
+    /// The value of `weak`, or its default.
+    public var weakOrDefault: Swift::Bool { self.weak ?? false }
+
+    /// The value of `debugRedact`, or its default.
+    public var debugRedactOrDefault: Swift::Bool { self.debugRedact ?? false }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      return nil
+    }
+
     /// How C++ represents a string.
-    public struct CType: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct CType: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FieldOptions.CType" }
       public static var string: Self { .init(rawValue: 0) }
       public static var cord: Self { .init(rawValue: 1) }
       public static var stringPiece: Self { .init(rawValue: 2) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...2: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.string, .cord, .stringPiece] }
     }
 
     /// How JavaScript represents a 64-bit number.
-    public struct JSType: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct JSType: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FieldOptions.JSType" }
       public static var jsNormal: Self { .init(rawValue: 0) }
       public static var jsString: Self { .init(rawValue: 1) }
       public static var jsNumber: Self { .init(rawValue: 2) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...2: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.jsNormal, .jsString, .jsNumber] }
     }
 
     /// Whether an option is kept in embedded descriptors.
-    public struct OptionRetention: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct OptionRetention: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FieldOptions.OptionRetention" }
       public static var retentionUnknown: Self { .init(rawValue: 0) }
       public static var retentionRuntime: Self { .init(rawValue: 1) }
       public static var retentionSource: Self { .init(rawValue: 2) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...2: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.retentionUnknown, .retentionRuntime, .retentionSource] }
     }
 
     /// What an option may be given to.
-    public struct OptionTargetType: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct OptionTargetType: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FieldOptions.OptionTargetType" }
@@ -1840,6 +2048,13 @@ extension Google {
       public static var targetTypeEnumEntry: Self { .init(rawValue: 7) }
       public static var targetTypeService: Self { .init(rawValue: 8) }
       public static var targetTypeMethod: Self { .init(rawValue: 9) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...9: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.targetTypeUnknown, .targetTypeFile, .targetTypeExtensionRange, .targetTypeMessage, .targetTypeField, .targetTypeOneof, .targetTypeEnum, .targetTypeEnumEntry, .targetTypeService, .targetTypeMethod] }
     }
 
@@ -1865,8 +2080,8 @@ extension Google {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 24: self.edition = reader.enumeration()
-          case 18: self.value = reader.string()
+          case 24: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.edition = value }
+          case 18: if let value = reader.looseString(&self.unknownFields) { self.value = value }
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }
@@ -1920,11 +2135,11 @@ extension Google {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 8: self.editionIntroduced = reader.enumeration()
-          case 16: self.editionDeprecated = reader.enumeration()
-          case 26: self.deprecationWarning = reader.string()
-          case 32: self.editionRemoved = reader.enumeration()
-          case 42: self.removalError = reader.string()
+          case 8: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.editionIntroduced = value }
+          case 16: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.editionDeprecated = value }
+          case 26: if let value = reader.looseString(&self.unknownFields) { self.deprecationWarning = value }
+          case 32: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.editionRemoved = value }
+          case 42: if let value = reader.looseString(&self.unknownFields) { self.removalError = value }
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }
@@ -1991,6 +2206,11 @@ extension Google {
       writer.message(7994, self.uninterpretedOption)
       if let value = self.features { writer.message(10, value) }
     }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      return nil
+    }
   }
 
   /// Options of an enum.
@@ -2042,6 +2262,14 @@ extension Google {
       if let value = self.deprecatedLegacyJsonFieldConflicts { writer.bool(48, value) }
       if let value = self.deprecated { writer.bool(24, value) }
       if let value = self.allowAlias { writer.bool(16, value) }
+    }
+
+    /// The value of `deprecated`, or its default.
+    public var deprecatedOrDefault: Swift::Bool { self.deprecated ?? false }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      return nil
     }
   }
 
@@ -2127,6 +2355,17 @@ extension Google {
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
+
+    /// The value of `deprecated`, or its default.
+    public var deprecatedOrDefault: Swift::Bool { self.deprecated ?? false }
+
+    /// The value of `debugRedact`, or its default.
+    public var debugRedactOrDefault: Swift::Bool { self.debugRedact ?? false }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      return nil
+    }
   }
 
   /// Options of a service.
@@ -2168,6 +2407,14 @@ extension Google {
       if let value = self.features { writer.message(274, value) }
       if let value = self.deprecated { writer.bool(264, value) }
     }
+
+    /// The value of `deprecated`, or its default.
+    public var deprecatedOrDefault: Swift::Bool { self.deprecated ?? false }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      return nil
+    }
   }
 
   /// Options of a method.
@@ -2199,7 +2446,7 @@ extension Google {
         switch tag {
         case 0: return
         case 264: self.deprecated = reader.bool()
-        case 272: self.idempotencyLevel = reader.enumeration()
+        case 272: if let value = reader.closed(VencejoProtobuf::Google.MethodOptions.IdempotencyLevel.self, &self.unknownFields) { self.idempotencyLevel = value }
         case 282: reader.message(into: &self.features)
         case 7994: reader.message(into: &self.uninterpretedOption)
         default: reader.unknown(tag, into: &self.unknownFields)
@@ -2215,14 +2462,32 @@ extension Google {
       if let value = self.deprecated { writer.bool(264, value) }
     }
 
+    /// The value of `deprecated`, or its default.
+    public var deprecatedOrDefault: Swift::Bool { self.deprecated ?? false }
+
+    /// The value of `idempotencyLevel`, or its default.
+    public var idempotencyLevelOrDefault: VencejoProtobuf::Google.MethodOptions.IdempotencyLevel { self.idempotencyLevel ?? .init(rawValue: 0) }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      return nil
+    }
+
     /// Whether a call may be repeated.
-    public struct IdempotencyLevel: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct IdempotencyLevel: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.MethodOptions.IdempotencyLevel" }
       public static var idempotencyUnknown: Self { .init(rawValue: 0) }
       public static var noSideEffects: Self { .init(rawValue: 1) }
       public static var idempotent: Self { .init(rawValue: 2) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...2: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.idempotencyUnknown, .noSideEffects, .idempotent] }
     }
   }
@@ -2265,12 +2530,12 @@ extension Google {
         switch tag {
         case 0: return
         case 18: reader.message(into: &self.name)
-        case 26: self.identifierValue = reader.string()
+        case 26: if let value = reader.looseString(&self.unknownFields) { self.identifierValue = value }
         case 32: self.positiveIntValue = reader.uint64()
         case 40: self.negativeIntValue = reader.int64()
         case 49: self.doubleValue = reader.double()
         case 58: self.stringValue = reader.bytes()
-        case 66: self.aggregateValue = reader.string()
+        case 66: if let value = reader.looseString(&self.unknownFields) { self.aggregateValue = value }
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
@@ -2285,6 +2550,11 @@ extension Google {
       if let value = self.positiveIntValue { writer.uint64(32, value) }
       if let value = self.identifierValue { writer.string(26, value) }
       writer.message(18, self.name)
+    }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.name, "name") { return path }
+      return nil
     }
 
     /// A part of an option's name; in parentheses when it is an extension.
@@ -2309,7 +2579,7 @@ extension Google {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 10: self.namePart = reader.string()
+          case 10: if let value = reader.looseString(&self.unknownFields) { self.namePart = value }
           case 16: self.isExtension = reader.bool()
           default: reader.unknown(tag, into: &self.unknownFields)
           }
@@ -2330,6 +2600,12 @@ extension Google {
         hasher.combine(self.namePart)
         hasher.combine(self.isExtension)
         hasher.combine(self.unknownFields)
+      }
+
+      public var missingRequiredField: Swift::String? {
+        if self.namePart == nil { return "name_part" }
+        if self.isExtension == nil { return "is_extension" }
+        return nil
       }
     }
   }
@@ -2377,15 +2653,15 @@ extension Google {
         let tag = reader.nextTag()
         switch tag {
         case 0: return
-        case 8: self.fieldPresence = reader.enumeration()
-        case 16: self.enumType = reader.enumeration()
-        case 24: self.repeatedFieldEncoding = reader.enumeration()
-        case 32: self.utf8Validation = reader.enumeration()
-        case 40: self.messageEncoding = reader.enumeration()
-        case 48: self.jsonFormat = reader.enumeration()
-        case 56: self.enforceNamingStyle = reader.enumeration()
-        case 64: self.defaultSymbolVisibility = reader.enumeration()
-        case 72: self.enforceProtoLimits = reader.enumeration()
+        case 8: if let value = reader.closed(VencejoProtobuf::Google.FeatureSet.FieldPresence.self, &self.unknownFields) { self.fieldPresence = value }
+        case 16: if let value = reader.closed(VencejoProtobuf::Google.FeatureSet.EnumType.self, &self.unknownFields) { self.enumType = value }
+        case 24: if let value = reader.closed(VencejoProtobuf::Google.FeatureSet.RepeatedFieldEncoding.self, &self.unknownFields) { self.repeatedFieldEncoding = value }
+        case 32: if let value = reader.closed(VencejoProtobuf::Google.FeatureSet.Utf8Validation.self, &self.unknownFields) { self.utf8Validation = value }
+        case 40: if let value = reader.closed(VencejoProtobuf::Google.FeatureSet.MessageEncoding.self, &self.unknownFields) { self.messageEncoding = value }
+        case 48: if let value = reader.closed(VencejoProtobuf::Google.FeatureSet.JsonFormat.self, &self.unknownFields) { self.jsonFormat = value }
+        case 56: if let value = reader.closed(VencejoProtobuf::Google.FeatureSet.EnforceNamingStyle.self, &self.unknownFields) { self.enforceNamingStyle = value }
+        case 64: if let value = reader.closed(VencejoProtobuf::Google.FeatureSet.VisibilityFeature.DefaultSymbolVisibility.self, &self.unknownFields) { self.defaultSymbolVisibility = value }
+        case 72: if let value = reader.closed(VencejoProtobuf::Google.FeatureSet.ProtoLimitsFeature.EnforceProtoLimits.self, &self.unknownFields) { self.enforceProtoLimits = value }
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
@@ -2429,7 +2705,7 @@ extension Google {
     }
 
     /// Whether absence differs from the default.
-    public struct FieldPresence: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct FieldPresence: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FeatureSet.FieldPresence" }
@@ -2437,66 +2713,108 @@ extension Google {
       public static var explicit: Self { .init(rawValue: 1) }
       public static var implicit: Self { .init(rawValue: 2) }
       public static var legacyRequired: Self { .init(rawValue: 3) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...3: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.unknown, .explicit, .implicit, .legacyRequired] }
     }
 
     /// Whether an enum takes numbers it does not name.
-    public struct EnumType: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct EnumType: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FeatureSet.EnumType" }
       public static var unknown: Self { .init(rawValue: 0) }
       public static var open: Self { .init(rawValue: 1) }
       public static var closed: Self { .init(rawValue: 2) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...2: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.unknown, .open, .closed] }
     }
 
     /// Whether lists of numbers are packed.
-    public struct RepeatedFieldEncoding: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct RepeatedFieldEncoding: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FeatureSet.RepeatedFieldEncoding" }
       public static var unknown: Self { .init(rawValue: 0) }
       public static var packed: Self { .init(rawValue: 1) }
       public static var expanded: Self { .init(rawValue: 2) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...2: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.unknown, .packed, .expanded] }
     }
 
     /// Whether strings must be UTF-8.
-    public struct Utf8Validation: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct Utf8Validation: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FeatureSet.Utf8Validation" }
       public static var unknown: Self { .init(rawValue: 0) }
       public static var verify: Self { .init(rawValue: 2) }
       public static var noneValue: Self { .init(rawValue: 3) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0, 2...3: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.unknown, .verify, .noneValue] }
     }
 
     /// Whether a sub-message stands behind its length or in a group.
-    public struct MessageEncoding: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct MessageEncoding: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FeatureSet.MessageEncoding" }
       public static var unknown: Self { .init(rawValue: 0) }
       public static var lengthPrefixed: Self { .init(rawValue: 1) }
       public static var delimited: Self { .init(rawValue: 2) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...2: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.unknown, .lengthPrefixed, .delimited] }
     }
 
     /// Whether the type must have a JSON form.
-    public struct JsonFormat: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct JsonFormat: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FeatureSet.JsonFormat" }
       public static var unknown: Self { .init(rawValue: 0) }
       public static var allow: Self { .init(rawValue: 1) }
       public static var legacyBestEffort: Self { .init(rawValue: 2) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...2: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.unknown, .allow, .legacyBestEffort] }
     }
 
     /// Which style names must follow.
-    public struct EnforceNamingStyle: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public struct EnforceNamingStyle: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
       public var rawValue: Swift::Int32
       public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
       public static var enumName: Swift::String { "google.protobuf.FeatureSet.EnforceNamingStyle" }
@@ -2504,6 +2822,13 @@ extension Google {
       public static var style2024: Self { .init(rawValue: 1) }
       public static var styleLegacy: Self { .init(rawValue: 2) }
       public static var style2026: Self { .init(rawValue: 3) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...3: true
+        default: false
+        }
+      }
       public static var allCases: [Self] { [.unknown, .style2024, .styleLegacy, .style2026] }
     }
 
@@ -2536,7 +2861,7 @@ extension Google {
       }
 
       /// What a type is without a word about it.
-      public struct DefaultSymbolVisibility: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public struct DefaultSymbolVisibility: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
         public var rawValue: Swift::Int32
         public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
         public static var enumName: Swift::String { "google.protobuf.FeatureSet.VisibilityFeature.DefaultSymbolVisibility" }
@@ -2545,6 +2870,13 @@ extension Google {
         public static var exportTopLevel: Self { .init(rawValue: 2) }
         public static var localAll: Self { .init(rawValue: 3) }
         public static var strict: Self { .init(rawValue: 4) }
+        public static var defaultValue: Self { .init(rawValue: 0) }
+        public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+          switch number {
+          case 0...4: true
+          default: false
+          }
+        }
         public static var allCases: [Self] { [.unknown, .exportAll, .exportTopLevel, .localAll, .strict] }
       }
     }
@@ -2578,13 +2910,20 @@ extension Google {
       }
 
       /// Whether that is checked.
-      public struct EnforceProtoLimits: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public struct EnforceProtoLimits: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
         public var rawValue: Swift::Int32
         public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
         public static var enumName: Swift::String { "google.protobuf.FeatureSet.ProtoLimitsFeature.EnforceProtoLimits" }
         public static var protoLimitsUnknown: Self { .init(rawValue: 0) }
         public static var legacyNoExplicitLimits: Self { .init(rawValue: 1) }
         public static var protoLimits2026: Self { .init(rawValue: 2) }
+        public static var defaultValue: Self { .init(rawValue: 0) }
+        public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+          switch number {
+          case 0...2: true
+          default: false
+          }
+        }
         public static var allCases: [Self] { [.protoLimitsUnknown, .legacyNoExplicitLimits, .protoLimits2026] }
       }
     }
@@ -2616,8 +2955,8 @@ extension Google {
         switch tag {
         case 0: return
         case 10: reader.message(into: &self.defaults)
-        case 32: self.minimumEdition = reader.enumeration()
-        case 40: self.maximumEdition = reader.enumeration()
+        case 32: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.minimumEdition = value }
+        case 40: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.maximumEdition = value }
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
@@ -2643,7 +2982,7 @@ extension Google {
             let tag = reader.nextTag()
             switch tag {
             case 0: return
-            case 24: self.edition = reader.enumeration()
+            case 24: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.edition = value }
             case 34: reader.message(into: &self.overridableFeatures)
             case 42: reader.message(into: &self.fixedFeatures)
             default: reader.unknown(tag, into: &self.unknownFields)
@@ -2762,9 +3101,9 @@ extension Google {
           case 0: return
           case 8, 10: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.path)
           case 16, 18: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.span)
-          case 26: self.leadingComments = reader.string()
-          case 34: self.trailingComments = reader.string()
-          case 50: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.leadingDetachedComments)
+          case 26: if let value = reader.looseString(&self.unknownFields) { self.leadingComments = value }
+          case 34: if let value = reader.looseString(&self.unknownFields) { self.trailingComments = value }
+          case 50: reader.looseStrings(into: &self.leadingDetachedComments, &self.unknownFields)
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }
@@ -2772,7 +3111,7 @@ extension Google {
       @inline(never)
       public func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
-        writer.list(VencejoProtobuf::Wire.String.self, 50, self.leadingDetachedComments)
+        writer.list(VencejoProtobuf::Wire.LooseString.self, 50, self.leadingDetachedComments)
         if let value = self.trailingComments { writer.string(34, value) }
         if let value = self.leadingComments { writer.string(26, value) }
         writer.packed(VencejoProtobuf::Wire.Int32.self, 18, self.span)
@@ -2843,10 +3182,10 @@ extension Google {
           switch tag {
           case 0: return
           case 8, 10: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.path)
-          case 18: self.sourceFile = reader.string()
+          case 18: if let value = reader.looseString(&self.unknownFields) { self.sourceFile = value }
           case 24: self.begin = reader.int32()
           case 32: self.end = reader.int32()
-          case 40: self.semantic = reader.enumeration()
+          case 40: if let value = reader.closed(VencejoProtobuf::Google.GeneratedCodeInfo.Annotation.Semantic.self, &self.unknownFields) { self.semantic = value }
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }
@@ -2862,13 +3201,20 @@ extension Google {
       }
 
       /// What the generated code does with the field.
-      public struct Semantic: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public struct Semantic: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
         public var rawValue: Swift::Int32
         public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
         public static var enumName: Swift::String { "google.protobuf.GeneratedCodeInfo.Annotation.Semantic" }
         public static var noneValue: Self { .init(rawValue: 0) }
         public static var set: Self { .init(rawValue: 1) }
         public static var alias: Self { .init(rawValue: 2) }
+        public static var defaultValue: Self { .init(rawValue: 0) }
+        public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+          switch number {
+          case 0...2: true
+          default: false
+          }
+        }
         public static var allCases: [Self] { [.noneValue, .set, .alias] }
       }
     }

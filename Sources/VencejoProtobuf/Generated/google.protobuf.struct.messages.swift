@@ -61,7 +61,7 @@ extension Google {
         let tag = reader.nextTag()
         switch tag {
         case 0: return
-        case 10: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoProtobuf::Google.Value>.self, into: &self.fields)
+        case 10: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoProtobuf::Google.Value>.self, into: &self.fields, &self.unknownFields)
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }

@@ -66,7 +66,7 @@ extension GoogleRPC {
         case 0: return
         case 10: self.reason = reader.string()
         case 18: self.domain = reader.string()
-        case 26: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.String.self, into: &self.metadata)
+        case 26: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.String.self, into: &self.metadata, &self.unknownFields)
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }

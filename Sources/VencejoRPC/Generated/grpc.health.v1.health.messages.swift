@@ -162,7 +162,7 @@ extension GRPCHealth {
         let tag = reader.nextTag()
         switch tag {
         case 0: return
-        case 10: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoRPC::GRPCHealth.HealthCheckResponse>.self, into: &self.statuses)
+        case 10: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoRPC::GRPCHealth.HealthCheckResponse>.self, into: &self.statuses, &self.unknownFields)
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }

@@ -593,14 +593,14 @@ extension Fixture {
         let tag = reader.nextTag()
         switch tag {
         case 0: return
-        case 10: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.String.self, into: &self.stringToString)
-        case 18: reader.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Bytes.self, into: &self.int32ToBytes)
-        case 26: reader.map(VencejoProtobuf::Wire.UInt64.self, VencejoProtobuf::Wire.Double.self, into: &self.uint64ToDouble)
-        case 34: reader.map(VencejoProtobuf::Wire.SInt64.self, VencejoProtobuf::Wire.Enum<VencejoJSONTests::Fixture.Color>.self, into: &self.sint64ToColor)
-        case 42: reader.map(VencejoProtobuf::Wire.Bool.self, VencejoProtobuf::Wire.Submessage<VencejoJSONTests::Fixture.Scalars>.self, into: &self.boolToScalars)
-        case 50: reader.map(VencejoProtobuf::Wire.FixedUInt32.self, VencejoProtobuf::Wire.SInt32.self, into: &self.fixed32ToSint32)
-        case 58: reader.map(VencejoProtobuf::Wire.FixedInt64.self, VencejoProtobuf::Wire.Submessage<VencejoJSONTests::Fixture.Tree>.self, into: &self.sfixed64ToTree)
-        case 66: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Float.self, into: &self.stringToFloat)
+        case 10: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.String.self, into: &self.stringToString, &self.unknownFields)
+        case 18: reader.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Bytes.self, into: &self.int32ToBytes, &self.unknownFields)
+        case 26: reader.map(VencejoProtobuf::Wire.UInt64.self, VencejoProtobuf::Wire.Double.self, into: &self.uint64ToDouble, &self.unknownFields)
+        case 34: reader.map(VencejoProtobuf::Wire.SInt64.self, VencejoProtobuf::Wire.Enum<VencejoJSONTests::Fixture.Color>.self, into: &self.sint64ToColor, &self.unknownFields)
+        case 42: reader.map(VencejoProtobuf::Wire.Bool.self, VencejoProtobuf::Wire.Submessage<VencejoJSONTests::Fixture.Scalars>.self, into: &self.boolToScalars, &self.unknownFields)
+        case 50: reader.map(VencejoProtobuf::Wire.FixedUInt32.self, VencejoProtobuf::Wire.SInt32.self, into: &self.fixed32ToSint32, &self.unknownFields)
+        case 58: reader.map(VencejoProtobuf::Wire.FixedInt64.self, VencejoProtobuf::Wire.Submessage<VencejoJSONTests::Fixture.Tree>.self, into: &self.sfixed64ToTree, &self.unknownFields)
+        case 66: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Float.self, into: &self.stringToFloat, &self.unknownFields)
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
@@ -657,7 +657,7 @@ extension Fixture {
             self.content = .scalars(value)
           case 80: self.content = .flag(reader.bool())
           case 89: self.content = .ratio(reader.double())
-          case 98: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoJSONTests::Fixture.Tree>.self, into: &self.named)
+          case 98: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoJSONTests::Fixture.Tree>.self, into: &self.named, &self.unknownFields)
           case 104, 106: reader.list(VencejoProtobuf::Wire.SInt64.self, tag, into: &self.numbers)
           case 4294967288: self.last = reader.sint32()
           default: reader.unknown(tag, into: &self.unknownFields)
@@ -897,7 +897,7 @@ extension Fixture {
           case 138: reader.message(into: &self.stringWrapper)
           case 146: reader.message(into: &self.bytesWrapper)
           case 154: reader.message(into: &self.timestamps)
-          case 162: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoProtobuf::Google.Value>.self, into: &self.values)
+          case 162: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoProtobuf::Google.Value>.self, into: &self.values, &self.unknownFields)
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }

@@ -1137,8 +1137,8 @@ extension Names {
           case 66: self.g = reader.string()
           case 74: self.h = reader.string()
           case 82: reader.message(into: &self.names)
-          case 90: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoProtobufTests::Names.Large>.self, into: &self.map)
-          case 98: reader.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Enum<VencejoProtobufTests::Names.Large.TypeEnum>.self, into: &self.types)
+          case 90: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoProtobufTests::Names.Large>.self, into: &self.map, &self.unknownFields)
+          case 98: reader.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Enum<VencejoProtobufTests::Names.Large.TypeEnum>.self, into: &self.types, &self.unknownFields)
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }

@@ -6,7 +6,7 @@ public struct MessageDescriptor: Sendable {
   public let pool: DescriptorPool
   let index: Int
 
-  var info: DescriptorPool.MessageInfo { pool.messages[index] }
+  package var info: DescriptorPool.MessageInfo { pool.messages[index] }
 
   /// For example `vencejo.chat.v1.Chat`.
   public var fullName: String { info.fullName }
@@ -17,25 +17,29 @@ public struct MessageDescriptor: Sendable {
     info.fields.map { FieldDescriptor(pool: pool, info: $0) }
   }
 
-  /// The field with a number.
+  /// The field with a number, or the extension the pool knows.
   public func field(number: Int32) -> FieldDescriptor? {
-    info.byNumber[number].map { FieldDescriptor(pool: pool, info: info.fields[$0]) }
+    pool.messages[index].byNumber[number].map { FieldDescriptor(pool: pool, info: $0) }
   }
 
-  /// The field with a name, in its original or its JSON spelling.
+  /// The field with a name, in its original or its JSON spelling; an extension by its full
+  /// name in brackets.
   public func field(named name: String) -> FieldDescriptor? {
-    info.byName[name].map { FieldDescriptor(pool: pool, info: info.fields[$0]) }
+    pool.messages[index].byName[name].map { FieldDescriptor(pool: pool, info: $0) }
   }
+
+  /// Whether it is a `MessageSet` of proto1's, whose extensions stand in groups.
+  var isMessageSet: Bool { pool.messages[index].isMessageSet }
 }
 
 /// A field of a ``MessageDescriptor``.
 public struct FieldDescriptor: Sendable {
   let pool: DescriptorPool
-  let info: DescriptorPool.FieldInfo
+  package let info: DescriptorPool.FieldInfo
 
   /// The descriptor it was made from.
   public var proto: Google.FieldDescriptorProto { info.proto }
-  /// The name in the file.
+  /// The name in the file; of an extension its full name in brackets.
   public var name: String { info.name }
   /// The name in JSON.
   public var jsonName: String { info.jsonName }
@@ -50,6 +54,13 @@ public struct FieldDescriptor: Sendable {
   /// Whether absence differs from the default value.
   public var hasPresence: Bool { info.hasPresence }
 
+  /// Whether it is an extension.
+  public var isExtension: Bool { info.proto.extendee != nil }
+  /// Whether a message without it is incomplete.
+  public var isRequired: Bool { info.isRequired }
+  /// Whether its messages stand between group tags, not behind their length.
+  public var isGroup: Bool { info.isGroup }
+
   /// The type of message values: of a map, its entry.
   public var messageType: MessageDescriptor? {
     kind == .message ? MessageDescriptor(pool: pool, index: info.type) : nil
@@ -60,31 +71,33 @@ public struct FieldDescriptor: Sendable {
     kind == .enum ? EnumDescriptor(pool: pool, index: info.type) : nil
   }
 
-  var tag: UInt32 { UInt32(truncatingIfNeeded: number) << 3 | wireType }
+  package var tag: UInt32 { UInt32(truncatingIfNeeded: number) << 3 | wireType }
 
   var wireType: UInt32 {
     switch kind {
     case .double, .fixed64, .sfixed64: 1
-    case .string, .bytes, .message: 2
+    case .message: info.isGroup ? 3 : 2
+    case .string, .bytes: 2
     case .float, .fixed32, .sfixed32: 5
     default: 0
     }
   }
 
   /// What an absent value reads as; nil for messages.
-  var defaultValue: DynamicValue? {
+  public var defaultValue: DynamicValue? {
+    if let value = info.explicitDefault { return value }
     switch kind {
-    case .double: .double(0)
-    case .float: .float(0)
-    case .int64, .sfixed64, .sint64: .int64(0)
-    case .uint64, .fixed64: .uint64(0)
-    case .int32, .sfixed32, .sint32: .int32(0)
-    case .uint32, .fixed32: .uint32(0)
-    case .bool: .bool(false)
-    case .string: .string("")
-    case .bytes: .bytes([])
-    case .enum: .enumeration(0)
-    default: nil
+    case .double: return .double(0)
+    case .float: return .float(0)
+    case .int64, .sfixed64, .sint64: return .int64(0)
+    case .uint64, .fixed64: return .uint64(0)
+    case .int32, .sfixed32, .sint32: return .int32(0)
+    case .uint32, .fixed32: return .uint32(0)
+    case .bool: return .bool(false)
+    case .string: return .string("")
+    case .bytes: return .bytes([])
+    case .enum: return .enumeration(enumType?.proto.value.first?.number ?? 0)
+    default: return nil
     }
   }
 }
@@ -94,7 +107,7 @@ public struct EnumDescriptor: Sendable {
   let pool: DescriptorPool
   let index: Int
 
-  var info: DescriptorPool.EnumInfo { pool.enums[index] }
+  package var info: DescriptorPool.EnumInfo { pool.enums[index] }
 
   /// For example `vencejo.chat.v1.MemberRole`.
   public var fullName: String { info.fullName }
@@ -102,7 +115,9 @@ public struct EnumDescriptor: Sendable {
   public var proto: Google.EnumDescriptorProto { info.proto }
 
   /// The number of a name in the file.
-  public func number(of name: String) -> Int32? { info.byName[name] }
+  public func number(of name: String) -> Int32? { pool.enums[index].byName[name] }
   /// The first name of a number.
-  public func name(of number: Int32) -> String? { info.byNumber[number] }
+  public func name(of number: Int32) -> String? { pool.enums[index].byNumber[number] }
+  /// Whether fields take no number the enum does not name.
+  public var isClosed: Bool { pool.enums[index].isClosed }
 }

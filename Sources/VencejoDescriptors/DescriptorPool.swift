@@ -7,11 +7,14 @@ public enum DescriptorError: Error, Hashable, Sendable, CustomStringConvertible 
   case unknownType(String, usedBy: String)
   /// The embedded descriptor cannot be decoded.
   case malformed(DecodingError)
+  /// A field cannot be what its descriptor says: why.
+  case invalid(field: String, String)
 
   public var description: String {
     switch self {
     case .unknownType(let name, let user): "\(user) refers to \(name), which is nowhere declared"
     case .malformed(let error): "malformed descriptor: \(error)"
+    case .invalid(let field, let reason): "\(field) \(reason)"
     }
   }
 }
@@ -19,44 +22,93 @@ public enum DescriptorError: Error, Hashable, Sendable, CustomStringConvertible 
 /// Message, enum and service types made from file descriptors: embedded in generated code, or
 /// loaded at run time, as from a server's reflection. Immutable.
 public final class DescriptorPool: Sendable {
-  struct MessageInfo: Sendable {
-    let proto: Google.DescriptorProto
-    let fullName: String
-    let isProto3: Bool
-    let wellKnown: WellKnown?
-    var fields: [FieldInfo] = []
-    var byNumber: [Int32: Int] = [:]
-    /// Both spellings: original and JSON's.
-    var byName: [String: Int] = [:]
+  package struct MessageInfo: Sendable {
+    package let proto: Google.DescriptorProto
+    package let fullName: String
+    let features: Features
+    package let wellKnown: WellKnown?
+    /// In the file's order.
+    package var fields: [FieldInfo] = []
+    /// Extensions too.
+    var byNumber: [Int32: FieldInfo] = [:]
+    /// Both spellings: original and JSON's; extensions by their full names in brackets.
+    var byName: [String: FieldInfo] = [:]
+    /// By the index of the oneof.
+    package var oneofs: [Int32: [FieldInfo]] = [:]
+    package var required: [FieldInfo] = []
     var isMapEntry: Bool { proto.options?.mapEntry == true }
+    var isMessageSet: Bool { proto.options?.messageSetWireFormat == true }
   }
 
-  struct FieldInfo: Sendable {
-    let proto: Google.FieldDescriptorProto
-    let number: Int32
-    let name: String
-    let jsonName: String
-    let kind: Google.FieldDescriptorProto.TypeEnum
+  /// A class, so that passing one on costs one retain.
+  package final class FieldInfo: Sendable {
+    package let proto: Google.FieldDescriptorProto
+    package let number: Int32
+    package let name: String
+    package let jsonName: String
+    package let kind: Google.FieldDescriptorProto.TypeEnum
     /// The index of the message or enum.
     let type: Int
-    let isRepeated: Bool
-    let isMap: Bool
-    let isPacked: Bool
-    let hasPresence: Bool
-    let oneof: Int32?
+    package let isRepeated: Bool
+    package let isMap: Bool
+    package let isPacked: Bool
+    package let hasPresence: Bool
+    package let isRequired: Bool
+    /// Whether the message stands between group tags.
+    package let isGroup: Bool
+    package let checksUTF8: Bool
+    package let oneof: Int32?
+    /// In which text format names it: of a group-like field its type's.
+    package let textName: String
+    /// What the file gives with `[default = x]`.
+    let explicitDefault: DynamicValue?
+
+    init(
+      _ proto: Google.FieldDescriptorProto, _ kind: Google.FieldDescriptorProto.TypeEnum,
+      _ number: Int32, type: Int, features: Features, scope: String, isMap: Bool,
+      typeName: String, enumeration: DescriptorPool.EnumInfo?
+    ) {
+      let isExtension = proto.extendee != nil
+      let isMessage = kind == .message || kind == .group
+      let own = proto.name ?? ""
+      let fullName = scope.isEmpty ? own : "\(scope).\(own)"
+      self.proto = proto
+      self.number = number
+      name = isExtension ? "[\(fullName)]" : own
+      jsonName = isExtension ? "[\(fullName)]" : proto.jsonName ?? lowerCamel(own)
+      self.kind = isMessage ? .message : kind
+      self.type = type
+      isRepeated = proto.label == .repeated
+      self.isMap = isMap
+      isPacked =
+        proto.label == .repeated && features.packed && ![.string, .bytes].contains(kind)
+        && !isMessage
+      hasPresence = proto.label != .repeated && features.presence != .implicit
+      isRequired = features.presence == .required
+      isGroup = isMessage && features.delimited && !isMap
+      checksUTF8 = features.checksUTF8
+      oneof = proto.oneofIndex
+      // "Group-like": named by its type's name in lower case, which is declared beside it.
+      let last = typeName.split(separator: ".").last.map(String.init) ?? ""
+      let beside = typeName == (scope.isEmpty ? last : "\(scope).\(last)")
+      textName =
+        isExtension ? "[\(fullName)]" : isGroup && last.lowercased() == own && beside ? last : own
+      explicitDefault = DynamicValue(default: proto, kind, enumeration: enumeration)
+    }
   }
 
-  struct EnumInfo: Sendable {
-    let proto: Google.EnumDescriptorProto
-    let fullName: String
+  package struct EnumInfo: Sendable {
+    package let proto: Google.EnumDescriptorProto
+    package let fullName: String
+    package let isClosed: Bool
     var byName: [String: Int32] = [:]
     var byNumber: [Int32: String] = [:]
   }
 
   /// The files, as given, each once.
   public let files: [Google.FileDescriptorProto]
-  let messages: [MessageInfo]
-  let enums: [EnumInfo]
+  package let messages: [MessageInfo]
+  package let enums: [EnumInfo]
   private let messageIndex: [String: Int]
   private let enumIndex: [String: Int]
   private let serviceIndex: [String: ServiceType]
@@ -95,6 +147,18 @@ public final class DescriptorPool: Sendable {
     try self.init(files: protos)
   }
 
+  /// Links a `google.protobuf.FileDescriptorSet`, as `protoc --include_imports
+  /// --descriptor_set_out` writes it.
+  public convenience init(serializedFileSet bytes: [UInt8]) throws(DescriptorError) {
+    let set: Google.FileDescriptorSet
+    do {
+      set = try Google.FileDescriptorSet(serializedBytes: bytes)
+    } catch {
+      throw .malformed(error)
+    }
+    try self.init(files: set.file)
+  }
+
   private static let generated = Mutex<[String: DescriptorPool]>([:])
 
   /// The pool of a generated message's file and its imports; made once per file.
@@ -108,7 +172,7 @@ public final class DescriptorPool: Sendable {
   }
 
   /// The well-known types, for `Any` in messages whose files do not import what is packed.
-  static let wellKnown: DescriptorPool? = try? DescriptorPool(
+  package static let wellKnown: DescriptorPool? = try? DescriptorPool(
     Google.timestampProto, Google.durationProto, Google.fieldMaskProto, Google.anyProto,
     Google.emptyProto, Google.structProto, Google.wrappersProto)
 

@@ -1,8 +1,8 @@
 /// The types with a JSON form of their own.
-enum WellKnown: Sendable {
+package enum WellKnown: Sendable {
   case any, timestamp, duration, fieldMask, structure, value, listValue, wrapper
 
-  init?(_ fullName: String) {
+  package init?(_ fullName: String) {
     switch fullName {
     case "google.protobuf.Any": self = .any
     case "google.protobuf.Timestamp": self = .timestamp
@@ -17,19 +17,5 @@ enum WellKnown: Sendable {
       self = .wrapper
     default: return nil
     }
-  }
-}
-
-extension JSONOptions {
-  /// The type behind an `Any`'s URL: what follows its last slash.
-  func packedType(_ url: String, near pool: DescriptorPool) -> MessageDescriptor? {
-    guard let name = url.split(separator: "/", omittingEmptySubsequences: false).last,
-      !name.isEmpty, name.utf8.count < url.utf8.count
-    else { return nil }
-    let pools = [pool, types, DescriptorPool.wellKnown]
-    for case let pool? in pools {
-      if let type = pool.message(String(name)) { return type }
-    }
-    return nil
   }
 }

@@ -1,9 +1,10 @@
 public import VencejoProtobuf
 
 extension DynamicMessage {
-  /// Decodes a message of a type.
+  /// Decodes a message of a type. Throws when the input is malformed or, unless `partial`, a
+  /// required field missing.
   public init(
-    _ descriptor: MessageDescriptor, serializedBytes bytes: [UInt8]
+    _ descriptor: MessageDescriptor, serializedBytes bytes: [UInt8], partial: Bool = false
   ) throws(DecodingError) {
     self.init(descriptor)
     let error = bytes.withUnsafeBytes { buffer in
@@ -12,6 +13,9 @@ extension DynamicMessage {
       return reader.error
     }
     if let error { throw error }
+    if !partial, let path = missingRequiredField {
+      throw DecodingError(kind: .missingRequired, offset: bytes.count, path: path)
+    }
   }
 
   /// The encoded message; map entries in no particular order unless `deterministic`.
@@ -27,8 +31,12 @@ extension DynamicMessage {
     while true {
       let tag = reader.nextTag()
       if tag == 0 { return }
-      guard let field = descriptor.field(number: Int32(tag >> 3)),
-        tag & 7 == field.wireType || tag & 7 == 2 && field.isRepeated
+      if tag == 11 && descriptor.isMessageSet {
+        decodeItem(tag, from: &reader)
+        continue
+      }
+      guard let field = descriptor.field(number: Int32(bitPattern: tag >> 3)),
+        tag & 7 == field.wireType || tag & 7 == 2 && field.isPackable
       else {
         reader.unknown(tag, into: &unknownFields)
         continue
@@ -38,15 +46,66 @@ extension DynamicMessage {
       } else if field.isRepeated {
         decodeList(field, tag, from: &reader)
       } else {
+        // Taken out while it grows, so that it is not copied.
+        let old = field.kind == .message ? fields.removeValue(forKey: field.number) : nil
+        guard let value = Self.value(field, tag, from: &reader, merging: old) else {
+          reader.keep(in: &unknownFields)
+          continue
+        }
         if let oneof = field.info.oneof { clear(oneof: oneof, except: field.number) }
-        fields[field.number] = Self.value(
-          field, from: &reader, merging: fields.removeValue(forKey: field.number))
+        fields[field.number] = value
       }
     }
   }
 
+  /// An item of a `MessageSet`: a group with the extension's number (2) and the message (3), in
+  /// either order.
+  private mutating func decodeItem(_ tag: UInt32, from reader: inout WireReader) {
+    let start = reader.fieldStart
+    var number: Int32?
+    var early: [UInt8]?
+    var found = false
+    let outer = reader.enterGroup(tag)
+    loop: while true {
+      switch reader.nextTag() {
+      case 0: break loop
+      case 16: if number == nil { number = reader.int32() } else { reader.skip(16) }
+      case 26:
+        if let number, let field = descriptor.field(number: number), field.kind == .message {
+          found = true
+          let old = fields.removeValue(forKey: number)
+          fields[number] = Self.value(field, 26, from: &reader, merging: old)
+        } else if number == nil && early == nil {
+          early = reader.bytes()
+        } else {
+          reader.skip(26)
+        }
+      case let tag: reader.skip(tag)
+      }
+    }
+    reader.leaveGroup(outer)
+    guard reader.error == nil, !found else { return }
+    guard let early, let number, let field = descriptor.field(number: number),
+      let type = field.messageType
+    else { return reader.keep(from: start, in: &unknownFields) }
+    var message = DynamicMessage(type)
+    if case .message(let old)? = fields.removeValue(forKey: number) { message = old }
+    let depth = reader.depthLeft
+    let isValid = early.withUnsafeBytes { buffer in
+      var inner = WireReader(buffer)
+      inner.depthLeft = depth - 1
+      message.decode(from: &inner)
+      return inner.error == nil
+    }
+    if isValid {
+      fields[number] = .message(message)
+    } else {
+      reader.keep(from: start, in: &unknownFields)
+    }
+  }
+
   private mutating func clear(oneof: Int32, except number: Int32) {
-    for other in descriptor.info.fields where other.oneof == oneof && other.number != number {
+    for other in descriptor.info.oneofs[oneof] ?? [] where other.number != number {
       fields[other.number] = nil
     }
   }
@@ -57,20 +116,34 @@ extension DynamicMessage {
     // Taken out while it grows, so that it is not copied.
     var list: [DynamicValue] = []
     if case .list(let old)? = fields.removeValue(forKey: field.number) { list = old }
-    if tag & 7 == 2 && field.wireType != 2 {
+    if tag & 7 == 2 && field.isPackable {
       let outer = reader.enterRun()
       while !reader.isAtEnd {
-        if let value = Self.value(field, from: &reader) { list.append(value) }
+        if field.kind == .enum {
+          let number = reader.int32()
+          if reader.error != nil { break }
+          if field.refuses(number) {
+            unknownFields.append(
+              number: tag >> 3, varint: UInt64(bitPattern: Int64(number)))
+          } else {
+            list.append(.enumeration(number))
+          }
+        } else if let value = Self.value(field, tag, from: &reader) {
+          list.append(value)
+        }
       }
       reader.leaveRun(outer)
-    } else if let value = Self.value(field, from: &reader) {
+    } else if let value = Self.value(field, tag, from: &reader) {
       list.append(value)
+    } else {
+      reader.keep(in: &unknownFields)
     }
     if !list.isEmpty { fields[field.number] = .list(list) }
   }
 
   private mutating func decodeEntry(_ field: FieldDescriptor, from reader: inout WireReader) {
     guard let (keyField, valueField) = field.entryFields else { return }
+    let start = reader.fieldStart
     var key = keyField.defaultValue
     var value = valueField.emptyValue
     let outer = reader.enter()
@@ -78,23 +151,26 @@ extension DynamicMessage {
       let tag = reader.nextTag()
       if tag == 0 { break }
       if tag == keyField.tag {
-        key = Self.value(keyField, from: &reader)
+        key = Self.value(keyField, tag, from: &reader)
       } else if tag == valueField.tag {
-        value = Self.value(valueField, from: &reader, merging: value)
+        value = Self.value(valueField, tag, from: &reader, merging: value)
       } else {
         reader.skip(tag)
       }
     }
     reader.leave(outer)
-    guard let key, let value else { return }
+    // A value its type refuses: of a closed enum.
+    guard let key, let value else { return reader.keep(from: start, in: &unknownFields) }
     var map: [DynamicValue: DynamicValue] = [:]
     if case .map(let old)? = fields.removeValue(forKey: field.number) { map = old }
     map[key] = value
     fields[field.number] = .map(map)
   }
 
+  /// Reads a value; nil when the type refuses it.
   private static func value(
-    _ field: FieldDescriptor, from reader: inout WireReader, merging old: DynamicValue? = nil
+    _ field: FieldDescriptor, _ tag: UInt32, from reader: inout WireReader,
+    merging old: DynamicValue? = nil
   ) -> DynamicValue? {
     switch field.kind {
     case .double: return .double(reader.double())
@@ -105,10 +181,15 @@ extension DynamicMessage {
     case .fixed64: return .uint64(reader.fixedUInt64())
     case .fixed32: return .uint32(reader.fixedUInt32())
     case .bool: return .bool(reader.bool())
-    case .string: return .string(reader.string())
+    case .string:
+      if field.info.checksUTF8 { return .string(reader.string()) }
+      let bytes = reader.bytes()
+      return String(validating: bytes, as: UTF8.self).map { .string($0) } ?? .bytes(bytes)
     case .bytes: return .bytes(reader.bytes())
     case .uint32: return .uint32(reader.uint32())
-    case .enum: return .enumeration(reader.int32())
+    case .enum:
+      let number = reader.int32()
+      return field.refuses(number) ? nil : .enumeration(number)
     case .sfixed32: return .int32(reader.fixedInt32())
     case .sfixed64: return .int64(reader.fixedInt64())
     case .sint32: return .int32(reader.sint32())
@@ -117,9 +198,15 @@ extension DynamicMessage {
       guard let type = field.messageType else { return nil }
       var message = DynamicMessage(type)
       if case .message(let old)? = old { message = old }
-      let outer = reader.enter()
-      message.decode(from: &reader)
-      reader.leave(outer)
+      if tag & 7 == 3 {
+        let outer = reader.enterGroup(tag)
+        message.decode(from: &reader)
+        reader.leaveGroup(outer)
+      } else {
+        let outer = reader.enter()
+        message.decode(from: &reader)
+        reader.leave(outer)
+      }
       return .message(message)
     }
   }
@@ -137,10 +224,11 @@ extension DynamicMessage {
         encode(list, field, to: &writer)
       case .list, .map: break
       default:
-        if !field.isRepeated && (field.hasPresence || !value.isDefault)
-          && Self.put(value, field, to: &writer)
-        {
-          writer.varint(UInt64(field.tag))
+        if field.isRepeated { break }
+        if descriptor.isMessageSet && field.isExtension {
+          encodeItem(value, field, to: &writer)
+        } else if field.hasPresence || !value.isDefault {
+          Self.putField(value, field, to: &writer)
         }
       }
     }
@@ -151,8 +239,10 @@ extension DynamicMessage {
   ) {
     let mark = writer.count
     for value in list.reversed() {
-      if Self.put(value, field, to: &writer), !field.info.isPacked {
-        writer.varint(UInt64(field.tag))
+      if field.info.isPacked {
+        _ = Self.put(value, field, to: &writer)
+      } else {
+        Self.putField(value, field, to: &writer)
       }
     }
     if field.info.isPacked && !list.isEmpty { writer.delimit(field.tag & ~7 | 2, since: mark) }
@@ -172,6 +262,29 @@ extension DynamicMessage {
     }
   }
 
+  private func encodeItem(
+    _ value: DynamicValue, _ field: FieldDescriptor, to writer: inout WireWriter
+  ) {
+    writer.varint(12)
+    if Self.put(value, field, to: &writer) { writer.varint(26) }
+    writer.int32(16, field.number)
+    writer.varint(11)
+  }
+
+  /// Writes a value and its tag, unless it does not fit the field.
+  private static func putField(
+    _ value: DynamicValue, _ field: FieldDescriptor, to writer: inout WireWriter
+  ) {
+    if field.isGroup {
+      guard case .message(let message) = value else { return }
+      writer.varint(UInt64(field.tag) + 1)
+      message.encode(to: &writer)
+      writer.varint(UInt64(field.tag))
+    } else if put(value, field, to: &writer) {
+      writer.varint(UInt64(field.tag))
+    }
+  }
+
   /// Writes a value without its tag; false when it does not fit the field.
   private static func put(
     _ value: DynamicValue, _ field: FieldDescriptor, to writer: inout WireWriter
@@ -188,6 +301,9 @@ extension DynamicMessage {
     case (.bool, .bool(let value)): writer.varint(value ? 1 : 0)
     case (.string, .string(let value)): writer.string(value)
     case (.bytes, .bytes(let value)): writer.bytes(value)
+    case (.string, .bytes(let value)):
+      if field.info.checksUTF8 { return false }
+      writer.bytes(value)
     case (.uint32, .uint32(let value)): writer.varint(UInt64(value))
     case (.sfixed32, .int32(let value)): writer.fixed32(UInt32(bitPattern: value))
     case (.sfixed64, .int64(let value)): writer.fixed64(UInt64(bitPattern: value))
@@ -207,7 +323,7 @@ extension DynamicMessage {
 
 extension FieldDescriptor {
   /// The key and the value of a map's entry.
-  var entryFields: (FieldDescriptor, FieldDescriptor)? {
+  package var entryFields: (FieldDescriptor, FieldDescriptor)? {
     guard isMap, let entry = messageType, let key = entry.field(number: 1),
       let value = entry.field(number: 2)
     else { return nil }
@@ -215,14 +331,25 @@ extension FieldDescriptor {
   }
 
   /// The default value; of a message, an empty one.
-  var emptyValue: DynamicValue? {
+  package var emptyValue: DynamicValue? {
     defaultValue ?? messageType.map { .message(DynamicMessage($0)) }
+  }
+}
+
+extension FieldDescriptor {
+  /// Whether a list may stand in one run.
+  var isPackable: Bool { isRepeated && ![.string, .bytes, .message].contains(kind) }
+
+  /// Whether the field is of a closed enum that does not name the number.
+  package func refuses(_ number: Int32) -> Bool {
+    guard let type = enumType else { return false }
+    return type.isClosed && type.name(of: number) == nil
   }
 }
 
 extension DynamicValue {
   /// Whether a field without presence is absent with this value.
-  var isDefault: Bool {
+  package var isDefault: Bool {
     switch self {
     case .bool(let value): !value
     case .int32(let value), .enumeration(let value): value == 0
@@ -240,7 +367,7 @@ extension DynamicValue {
   }
 
   /// The order of a map's keys.
-  static func precedes(_ left: DynamicValue, _ right: DynamicValue) -> Bool {
+  package static func precedes(_ left: DynamicValue, _ right: DynamicValue) -> Bool {
     switch (left, right) {
     case (.bool(let left), .bool(let right)): !left && right
     case (.int32(let left), .int32(let right)): left < right

@@ -1,0 +1,250 @@
+/// A field that other files add to a message. Generated as a static property, to be used in
+/// brackets: `options[Billing.price] = 5`.
+///
+/// Extensions stay among the message's unknown fields, byte for byte, until they are asked
+/// for: so no program carries code for extensions it does not use.
+public struct ExtensionField<Extended: Message, Value: Sendable>: Sendable {
+  /// The field's number.
+  public let number: Int32
+  /// The full protobuf name, for example `billing.price`.
+  public let fullName: String
+  /// What the field reads as when it is not there: nil or the default the file gives, and an
+  /// empty list.
+  public let defaultValue: Value
+
+  /// Whether fields stand in the items of a `MessageSet`.
+  private var isMessageSet = false
+  /// What nothing has been read into yet.
+  private let initial: Value
+  /// Reads a field into the value, unless its wire type is another's: then it is skipped.
+  private let read: @Sendable (inout WireReader, UInt32, inout Value) -> Void
+  private let write: @Sendable (Value, inout WireWriter) -> Void
+
+  private init(
+    _ number: Int32, _ fullName: String, initial: Value, defaultValue: Value? = nil,
+    read: @escaping @Sendable (inout WireReader, UInt32, inout Value) -> Void,
+    write: @escaping @Sendable (Value, inout WireWriter) -> Void
+  ) {
+    self.number = number
+    self.fullName = fullName
+    self.initial = initial
+    self.defaultValue = defaultValue ?? initial
+    self.read = read
+    self.write = write
+  }
+}
+
+// How generated code makes them.
+extension ExtensionField {
+  /// A singular scalar, enum or string.
+  public static func optional<C: WireCoding>(
+    _: C.Type, _ number: Int32, _ fullName: String, default defaultValue: C.Value? = nil
+  ) -> Self where Value == C.Value? {
+    let tag = UInt32(bitPattern: number) << 3 | C.wireType
+    return Self(number, fullName, initial: nil, defaultValue: .some(defaultValue)) {
+      reader, found, value in
+      guard found == tag else { return reader.skip(found) }
+      var new = C.initial
+      C.read(from: &reader, into: &new)
+      if !reader.takeRefusal() { value = new }
+    } write: { value, writer in
+      guard let value else { return }
+      C.write(value, to: &writer)
+      writer.varint(UInt64(tag))
+    }
+  }
+
+  /// A repeated scalar, enum or string.
+  public static func repeated<C: WireCoding>(
+    _: C.Type, _ number: Int32, _ fullName: String, packed: Bool
+  ) -> Self where Value == [C.Value] {
+    let field = UInt32(bitPattern: number) << 3
+    return Self(number, fullName, initial: []) { reader, found, value in
+      guard found == field | C.wireType || found == field | 2 else { return reader.skip(found) }
+      guard found & 7 == 2 && C.wireType != 2 else {
+        var new = C.initial
+        C.read(from: &reader, into: &new)
+        if !reader.takeRefusal() { value.append(new) }
+        return
+      }
+      let outer = reader.enterRun()
+      while !reader.isAtEnd {
+        var new = C.initial
+        C.read(from: &reader, into: &new)
+        if !reader.takeRefusal() { value.append(new) }
+      }
+      reader.leaveRun(outer)
+    } write: { value, writer in
+      if packed {
+        writer.packed(C.self, field | 2, value)
+      } else {
+        writer.list(C.self, field | C.wireType, value)
+      }
+    }
+  }
+
+  /// A singular message.
+  public static func message<M: Message>(
+    _: M.Type, _ number: Int32, _ fullName: String
+  ) -> Self where Value == M? {
+    let tag = UInt32(bitPattern: number) << 3 | 2
+    return Self(number, fullName, initial: nil) { reader, found, value in
+      if found == tag { reader.message(into: &value) } else { reader.skip(found) }
+    } write: { value, writer in
+      if let value { writer.message(tag, value) }
+    }
+  }
+
+  /// A repeated message.
+  public static func messages<M: Message>(
+    _: M.Type, _ number: Int32, _ fullName: String
+  ) -> Self where Value == [M] {
+    let tag = UInt32(bitPattern: number) << 3 | 2
+    return Self(number, fullName, initial: []) { reader, found, value in
+      if found == tag { reader.message(into: &value) } else { reader.skip(found) }
+    } write: { value, writer in
+      writer.message(tag, value)
+    }
+  }
+
+  /// A singular group.
+  public static func group<M: Message>(
+    _: M.Type, _ number: Int32, _ fullName: String
+  ) -> Self where Value == M? {
+    let tag = UInt32(bitPattern: number) << 3 | 3
+    return Self(number, fullName, initial: nil) { reader, found, value in
+      if found == tag { reader.group(tag, into: &value) } else { reader.skip(found) }
+    } write: { value, writer in
+      if let value { writer.group(tag, value) }
+    }
+  }
+
+  /// A repeated group.
+  public static func groups<M: Message>(
+    _: M.Type, _ number: Int32, _ fullName: String
+  ) -> Self where Value == [M] {
+    let tag = UInt32(bitPattern: number) << 3 | 3
+    return Self(number, fullName, initial: []) { reader, found, value in
+      if found == tag { reader.group(tag, into: &value) } else { reader.skip(found) }
+    } write: { value, writer in
+      writer.group(tag, value)
+    }
+  }
+
+  /// A message in a `MessageSet`: a group numbered 1 with the extension's number (2) and the
+  /// message (3).
+  public static func messageSet<M: Message>(
+    _: M.Type, _ number: Int32, _ fullName: String
+  ) -> Self where Value == M? {
+    var field = Self(number, fullName, initial: nil) { reader, _, value in
+      reader.message(into: &value)
+    } write: { value, writer in
+      guard let value else { return }
+      writer.varint(12)
+      writer.message(26, value)
+      writer.int32(16, number)
+      writer.varint(11)
+    }
+    field.isMessageSet = true
+    return field
+  }
+
+  // MARK: Access
+
+  /// Calls with the start and end of each field of the extension, and the reader behind its
+  /// tag; the body must read its value.
+  fileprivate func forEach(
+    in fields: UnknownFields, _ body: (inout WireReader, UInt32) -> Void,
+    other: (UnsafeRawBufferPointer) -> Void = { _ in }
+  ) -> DecodingError? {
+    fields.bytes.withUnsafeBytes { bytes in
+      var reader = WireReader(bytes)
+      while true {
+        let tag = reader.nextTag()
+        if tag == 0 { return reader.error }
+        let start = reader.fieldStart
+        if isMessageSet
+          ? tag == 11 && itemNumber(reader.position, reader.end) == number
+          : Int32(bitPattern: tag >> 3) == number
+        {
+          body(&reader, tag)
+        } else {
+          reader.skip(tag)
+          if reader.error == nil { other(.init(start: start, count: reader.position - start)) }
+        }
+      }
+    }
+  }
+
+  /// The extension's number in an item of a `MessageSet` that begins here.
+  private func itemNumber(_ start: UnsafeRawPointer, _ end: UnsafeRawPointer) -> Int32? {
+    var reader = WireReader(.init(start: start, count: end - start))
+    var number: Int32?
+    reader.group = 1
+    while true {
+      switch reader.nextTag() {
+      case 0: return number
+      case 16: number = reader.int32()
+      case let tag: reader.skip(tag)
+      }
+    }
+  }
+
+  fileprivate func value(in fields: UnknownFields) throws(DecodingError) -> Value {
+    var value = initial
+    let error = forEach(in: fields) { reader, tag in
+      guard isMessageSet else { return read(&reader, tag, &value) }
+      let outer = reader.enterGroup(tag)
+      while true {
+        switch reader.nextTag() {
+        case 0: return reader.leaveGroup(outer)
+        case 26: read(&reader, tag, &value)
+        case let tag: reader.skip(tag)
+        }
+      }
+    }
+    if let error { throw error }
+    return value
+  }
+
+  fileprivate func set(_ value: Value, in fields: inout UnknownFields) {
+    var rest = UnknownFields()
+    let error = forEach(in: fields) {
+      $0.skip($1)
+    } other: {
+      rest.append($0)
+    }
+    // Unknown fields have been read before: they are well-formed.
+    if error == nil { fields = rest }
+    var writer = WireWriter()
+    write(value, &writer)
+    writer.bytes().withUnsafeBytes { fields.append($0) }
+  }
+}
+
+extension Message {
+  /// The value of an extension: its default when it is not there or malformed. Setting it
+  /// to nil or an empty list removes it.
+  public subscript<Value>(_ field: ExtensionField<Self, Value>) -> Value {
+    get {
+      has(field) ? (try? field.value(in: unknownFields)) ?? field.defaultValue : field.defaultValue
+    }
+    set { field.set(newValue, in: &unknownFields) }
+  }
+
+  /// The value of an extension, nil or empty when it is not there. Throws when it is
+  /// malformed: decoding the message did not look into it.
+  public func value<Value>(
+    of field: ExtensionField<Self, Value>
+  ) throws(DecodingError) -> Value { try field.value(in: unknownFields) }
+
+  /// Whether an extension is there.
+  public func has<Value>(_ field: ExtensionField<Self, Value>) -> Bool {
+    var found = false
+    _ = field.forEach(in: unknownFields) {
+      found = true
+      $0.skip($1)
+    }
+    return found
+  }
+}
