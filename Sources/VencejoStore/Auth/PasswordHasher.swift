@@ -1,3 +1,4 @@
+import Synchronization
 import VencejoCrypto
 import VencejoSQLite
 
@@ -51,32 +52,56 @@ final class PasswordHasher: Sendable {
     return constantTimeEquals(hash, known.hash)
   }
 
+  /// Whether the caller of a waiting job has gone; nobody computes for them then, or a flood of
+  /// calls given up would keep those out who still wait.
+  private final class Abandonment: Sendable {
+    let happened = Atomic(false)
+  }
+
   private func derive(_ password: String, _ salt: [UInt8], _ parameters: Scrypt.Parameters)
     async throws(StoreError) -> [UInt8]
   {
-    try await withUnsafeContinuation {
-      (continuation: UnsafeContinuation<Result<[UInt8], StoreError>, Never>) in
-      let admission = queue.push {
-        do throws(CryptoError) {
-          continuation.resume(
-            returning: .success(
-              try Scrypt.derive(
-                password: Array(password.utf8), salt: salt, parameters: parameters, length: 32)))
-        } catch {
-          continuation.resume(
-            returning: .failure(StoreError(.resourceExhausted, "HASHING_FAILED", "\(error)")))
+    let abandonment = Abandonment()
+    return try await withTaskCancellationHandler {
+      await withUnsafeContinuation {
+        (continuation: UnsafeContinuation<Result<[UInt8], StoreError>, Never>) in
+        let admission = queue.push {
+          guard !abandonment.happened.load(ordering: .relaxed) else {
+            return continuation.resume(returning: .failure(Self.abandoned))
+          }
+          continuation.resume(returning: Self.compute(password, salt, parameters))
+        }
+        switch admission {
+        case .accepted: break
+        case .closed: continuation.resume(returning: .failure(Store.closed))
+        case .full: continuation.resume(returning: .failure(Self.full))
         }
       }
-      switch admission {
-      case .accepted: break
-      case .closed: continuation.resume(returning: .failure(Store.closed))
-      case .full:
-        continuation.resume(
-          returning: .failure(
-            StoreError(
-              .resourceExhausted, "TOO_MANY_SIGN_INS", "too many passwords wait to be checked",
-              details: [.retry(afterMilliseconds: 2000)])))
-      }
+    } onCancel: {
+      abandonment.happened.store(true, ordering: .relaxed)
     }.get()
+  }
+
+  private static func compute(
+    _ password: String, _ salt: [UInt8], _ parameters: Scrypt.Parameters
+  ) -> Result<[UInt8], StoreError> {
+    do throws(CryptoError) {
+      return .success(
+        try Scrypt.derive(
+          password: Array(password.utf8), salt: salt, parameters: parameters, length: 32))
+    } catch {
+      return .failure(StoreError(.resourceExhausted, "HASHING_FAILED", "\(error)"))
+    }
+  }
+
+  private static var full: StoreError {
+    StoreError(
+      .resourceExhausted, "TOO_MANY_SIGN_INS", "too many passwords wait to be checked",
+      details: [.retry(afterMilliseconds: 2000)])
+  }
+
+  /// Nobody reads it: the call is over.
+  private static var abandoned: StoreError {
+    StoreError(.unavailable, "CALL_GIVEN_UP", "the call was given up before its turn came")
   }
 }
