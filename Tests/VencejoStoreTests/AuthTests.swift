@@ -34,6 +34,43 @@ import VencejoCrypto
     #expect(try await store.authenticate(ben.tokens.accessToken).role == .administrator)
   }
 
+  /// A flood of sign-ins whose callers left must not keep one out who waits.
+  @Test func nobodyHashesForCallersWhoLeft() async throws {
+    let hasher = try PasswordHasher(.init(cost: 1 << 15, blockSize: 8, parallelism: 1))
+    let flood = (0..<60).map { _ in
+      Task { await reason { _ = try await hasher.hash("password") } }
+    }
+    for task in flood { task.cancel() }
+    var dropped = 0
+    for task in flood where await task.value == "CALL_GIVEN_UP" { dropped += 1 }
+    // Two threads, and what they began before the last was cancelled.
+    #expect(dropped >= 40)
+    #expect(try await hasher.hash("password").hash.count == 32)
+    hasher.close()
+  }
+
+  @Test func textsOfDevicesAreCut() {
+    #expect(AccountRules.label("phone") == "phone")
+    let marked = "e" + String(repeating: "\u{301}", count: 100_000)
+    #expect(AccountRules.label(marked).utf8.count < 200)
+  }
+
+  @Test(arguments: [
+    "a\u{1B}[2Jb", "a\nb", "a\u{2028}b", "a\u{85}b", "\u{202E}ana", "a\u{2066}b", "a\u{7F}",
+  ])
+  func namesAndTitlesKeepToTheirLine(_ text: String) async throws {
+    #expect(
+      await reason { _ = try AccountRules.displayName(text, handle: "ana") } == "BAD_DISPLAY_NAME")
+    let token = try await signUp("ana").tokens.accessToken
+    let ana = try await store.authenticate(token)
+    #expect(
+      await reason {
+        try await store.write {
+          _ = try $0.createChat(NewChat(kind: .group, title: text), by: ana.user)
+        }
+      } == "BAD_TITLE")
+  }
+
   @Test func administratorsAreGrantedBesideARunningServer() async throws {
     _ = try await signUp("ana")
     let ben = try await signUp("ben")

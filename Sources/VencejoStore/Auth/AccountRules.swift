@@ -32,9 +32,7 @@ enum AccountRules {
   static func displayName(_ text: String, handle: String) throws(StoreError) -> String {
     let name = trimmed(text)
     guard !isBlank(name) else { return handle }
-    guard name.count <= 64, name.utf8.count <= 512,
-      name.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
-    else {
+    guard name.count <= 64, name.utf8.count <= 512, isOneLine(name) else {
       throw .invalid(
         "display_name", "BAD_DISPLAY_NAME",
         "a display name has at most 64 characters and no control characters")
@@ -51,8 +49,9 @@ enum AccountRules {
     }
   }
 
-  /// Texts of devices are for people to read; they are cut, not refused.
-  static func label(_ text: String) -> String { String(text.prefix(64)) }
+  /// Texts of devices are for people to read; they are cut, not refused. By scalars: one
+  /// character may have any number of bytes.
+  static func label(_ text: String) -> String { String(text.unicodeScalars.prefix(64)) }
 
   static func lowercasedASCII(_ text: String) -> String {
     String(decoding: text.utf8.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
@@ -64,6 +63,18 @@ enum AccountRules {
       let last = scalars.lastIndex(where: { !$0.properties.isWhitespace })
     else { return "" }
     return String(scalars[first...last])
+  }
+
+  /// Nothing that would break the line a name is shown in, or turn the text around it:
+  /// control characters, line separators, and the embeddings, overrides and isolates of
+  /// Unicode's bidirectional algorithm (UAX #9, section 2).
+  static func isOneLine(_ text: String) -> Bool {
+    text.unicodeScalars.allSatisfy {
+      switch $0.properties.generalCategory {
+      case .control, .lineSeparator, .paragraphSeparator: false
+      default: !(0x202A...0x202E).contains($0.value) && !(0x2066...0x2069).contains($0.value)
+      }
+    }
   }
 
   /// Nothing anybody could see: white space, and the letters that leave no mark, which people

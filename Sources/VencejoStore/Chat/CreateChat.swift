@@ -76,11 +76,12 @@ extension WriteTransaction {
           details: [.quota(subject: "members", description: "at most \(ChatLimits.members)")])
       }
       guard !AccountRules.isBlank(title), title.count <= ChatLimits.titleCharacters,
-        title.utf8.count <= 1024
+        title.utf8.count <= 1024, AccountRules.isOneLine(title)
       else {
         throw .invalid(
           "chat.title", "BAD_TITLE",
-          "a group needs a title of at most \(ChatLimits.titleCharacters) characters")
+          "a group needs a title of at most \(ChatLimits.titleCharacters) characters, on one line, without control characters"
+        )
       }
     }
   }
