@@ -26,7 +26,9 @@ extension Record.ModifyRecordsRequest {
   ) throws(RecordViolation) -> RecordOperation {
     switch operation.operation {
     case .save(let save)?:
-      guard let record = save.record else { throw RecordViolation("save.record", "is missing") }
+      guard let record = save.record else {
+        throw RecordViolation("save.record", "save.record is missing")
+      }
       let id = try id(of: record.name, index, in: database, caller: caller)
       var fields: [String: RecordValue] = [:]
       for (name, value) in record.fields {

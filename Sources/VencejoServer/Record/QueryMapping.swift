@@ -16,8 +16,11 @@ extension Record.Query {
       query.predicate = try Predicate(filter: filter, zone: zone?.zone ?? ZoneID.defaultZone)
     case nil: break
     }
-    query.sort = sort.map {
-      SortKey($0.field, descending: $0.descending, relativeTo: $0.relativeTo?.stored)
+    for key in sort {
+      query.sort.append(
+        SortKey(
+          key.field, descending: key.descending,
+          relativeTo: try key.relativeTo?.stored("sort.relative_to")))
     }
     return query
   }
@@ -56,7 +59,8 @@ extension Record.Predicate {
         throw RecordViolation("predicate.distance.center", "a distance needs a center")
       }
       return .distance(
-        field: distance.field, center: center.stored, radiusMeters: distance.radiusMeters)
+        field: distance.field, center: try center.stored(distance.field),
+        radiusMeters: distance.radiusMeters)
     case .presence(let presence)?: return .present(field: presence.field)
     case nil: throw RecordViolation("predicate", "a predicate has no kind")
     }

@@ -99,8 +99,8 @@ extension Record.Value {
     case .int64Value(let number)?: return .int64(number)
     case .doubleValue(let number)?: return .double(number)
     case .bytesValue(let bytes)?: return .bytes(bytes)
-    case .timestampValue(let time)?: return .timestamp(time.microseconds)
-    case .locationValue(let place)?: return .location(place.stored)
+    case .timestampValue(let time)?: return .timestamp(try time.storedMicroseconds(field))
+    case .locationValue(let place)?: return .location(try place.stored(field))
     case .referenceValue(let reference)?:
       let target = try RecordID(parsing: reference.record, caller: caller.user)
       guard target.zone.database == database else {
@@ -134,11 +134,24 @@ extension Record.Location {
     sampleTime = place.sampleTime.map { Google.Timestamp(microseconds: $0) }
   }
 
-  var stored: RecordLocation {
+  /// - Throws: `RecordViolation` naming `field` for a time that is none.
+  func stored(_ field: String) throws(RecordViolation) -> RecordLocation {
     RecordLocation(
       latitude: latitudeDegrees, longitude: longitudeDegrees, altitude: altitudeMeters,
       horizontalAccuracy: horizontalAccuracyMeters, course: courseDegrees,
-      speed: speedMetersPerSecond, sampleTime: sampleTime?.microseconds)
+      speed: speedMetersPerSecond, sampleTime: try sampleTime?.storedMicroseconds(field))
+  }
+}
+
+extension Google.Timestamp {
+  /// What timestamp.proto allows: the years 1 to 9999, and a second's nanoseconds. Another time
+  /// has no JSON form, and would come back as another one than was sent.
+  fileprivate func storedMicroseconds(_ field: String) throws(RecordViolation) -> Int64 {
+    guard (-62_135_596_800...253_402_300_799).contains(seconds), (0...999_999_999).contains(nanos)
+    else {
+      throw RecordViolation(field, "a time lies in the years 1 to 9999, its nanos below a second")
+    }
+    return microseconds
   }
 }
 

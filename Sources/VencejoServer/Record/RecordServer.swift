@@ -37,7 +37,7 @@ struct RecordServer: Record.RecordService {
   /// AIP-158: 0 is the default, more than the most is the most, less than 0 is an error.
   private func pageSize(_ asked: Int32) throws(StoreError) -> Int {
     guard asked >= 0 else {
-      throw StoreError(RecordViolation("page_size", "is negative"))
+      throw StoreError(RecordViolation("page_size", "page_size must not be negative"))
     }
     return asked == 0
       ? RecordRules.defaultPageSize : min(Int(asked), RecordRules.maxPageSize)

@@ -48,6 +48,39 @@ import VencejoRPC
     }
   }
 
+  /// The bounds are timestamp.proto's.
+  @Test func refusesTimesThatAreNone() async throws {
+    try await withWorld { world in
+      let ana = try await world.person("ana")
+      let zone = try await ana.makeZone("z", in: notes)
+      let name = "\(zone.name)/records/a"
+      let times: [Google.Timestamp] = [
+        .init(seconds: .max), .init(seconds: .min), .init(seconds: 253_402_300_800),
+        .init(seconds: -62_135_596_801), .init(seconds: 1, nanos: -1),
+        .init(seconds: 1, nanos: 1_000_000_000), .init(seconds: 1, nanos: .max),
+      ]
+      for time in times {
+        for value in [
+          Record.Value(kind: .timestampValue(time)),
+          Record.Value(kind: .locationValue(.init(sampleTime: time))),
+          Record.Value(
+            kind: .listValue(.init(values: [.init(kind: .timestampValue(time))]))),
+        ] {
+          await expect(.invalidArgument, "INVALID_REQUEST", "record.vencejo") {
+            _ = try await ana.save(name, ["t": value])
+          }
+        }
+      }
+      for time in [
+        Google.Timestamp(seconds: 253_402_300_799, nanos: 999_999_000),
+        Google.Timestamp(seconds: -62_135_596_800),
+      ] {
+        let value = Record.Value(kind: .timestampValue(time))
+        #expect(try await ana.save("\(zone.name)/records/", ["t": value]).fields["t"] == value)
+      }
+    }
+  }
+
   @Test func conflictsCarryBothRecords() async throws {
     try await withWorld { world in
       let ana = try await world.person("ana")
