@@ -16,7 +16,7 @@ from base import ServerCase
 from wire import DATA, END_HEADERS, END_STREAM, HEADERS, frame, message, request_fields
 
 CHECK = "/grpc.health.v1.Health/Check"
-OK, UNKNOWN, INVALID_ARGUMENT, NOT_FOUND = 0, 2, 3, 5
+OK, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND = 0, 2, 3, 4, 5
 RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAUTHENTICATED = 8, 12, 13, 16
 
 
@@ -139,6 +139,11 @@ class Frames(ServerCase):
                             (text, answer.fields))
         for text in (b"99999999H", b"10S", b"99999999u"):
             self.assertEqual(self.call(message(b""), CHECK, (b"grpc-timeout", text)).status, OK, text)
+
+    def test_timeouts_that_are_over(self):
+        for text in (b"0n", b"0S", b"0H", b"00000000m"):
+            self.assertEqual(self.call(message(b""), CHECK, (b"grpc-timeout", text)).status,
+                             DEADLINE_EXCEEDED, text)
 
     def test_metadata_too_large(self):
         answer = self.exchange(

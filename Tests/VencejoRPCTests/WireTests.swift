@@ -131,6 +131,18 @@ struct DeframerTests {
     #expect(throws: Deframer.Failure.compressed) { try messages([frame([1], flag: 1)]) }
   }
 
+  /// compression.md: a server answers UNIMPLEMENTED, at a client the answer ends INTERNAL.
+  @Test func anEncodingNobodyOffered() {
+    let failure = Deframer.Failure.compressed
+    #expect(
+      failure.status(limit: 1, encoding: "br", inResponse: false).code == .unimplemented)
+    #expect(failure.status(limit: 1, encoding: "br", inResponse: true).code == .internalError)
+    for encoding in [nil, "identity"] {
+      #expect(
+        failure.status(limit: 1, encoding: encoding, inResponse: false).code == .internalError)
+    }
+  }
+
   @Test func refusesALengthAboveTheLimitBeforeItComes() {
     #expect(throws: Deframer.Failure.tooLong(0xFFFF_FFFF)) {
       try messages([[0, 0xFF, 0xFF, 0xFF, 0xFF]])

@@ -257,7 +257,8 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
         single = message
       }
     } catch {
-      return abandon(error.status(limit: deframer.limit, encoding: head.encoding))
+      return abandon(
+        error.status(limit: deframer.limit, encoding: head.encoding, inResponse: true))
     }
     if expectsOne { stream.consume(data.count) } else { received(data.count) }
   }

@@ -68,7 +68,13 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     guard head.isPost else { return refuse(Self.methodNotAllowed) }
     guard head.hasGRPCContentType else { return refuse(Self.unsupportedMediaType) }
     if let fault = head.fault { return finish(fault) }
-    if let timeout = head.timeout { startDeadline(timeout) }
+    if let timeout = head.timeout {
+      // Some clients send what is left although nothing is.
+      guard timeout > 0 else {
+        return finish(RPCError(.deadlineExceeded, "the deadline had passed when the call came"))
+      }
+      startDeadline(timeout)
+    }
     if let encoding = head.encoding { deframer.compression = Compression(rawValue: encoding) }
     if let compression = connection.host.compression { setResponseCompression(compression) }
     guard let entry else { return finish(.unimplemented(path)) }
@@ -103,7 +109,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
         request = message
       }
     } catch {
-      return finish(error.status(limit: deframer.limit, encoding: head.encoding))
+      return finish(
+        error.status(limit: deframer.limit, encoding: head.encoding, inResponse: false))
     }
     if entry.takesOneRequest {
       stream.consume(data.count)

@@ -98,12 +98,15 @@ struct Deframer {
 
 extension Deframer.Failure {
   /// The status that the specification names for it. `encoding` is the peer's
-  /// `grpc-encoding`.
-  func status(limit: Int, encoding: String?) -> RPCError {
+  /// `grpc-encoding`. An encoding that was never offered is the client's wish that a server
+  /// cannot grant, or a server's fault (compression.md).
+  func status(limit: Int, encoding: String?, inResponse: Bool) -> RPCError {
     switch self {
     case .compressed:
       if let encoding, encoding != "identity" {
-        return RPCError(.unimplemented, "the message encoding '\(encoding)' is not supported")
+        return RPCError(
+          inResponse ? .internalError : .unimplemented,
+          "the message encoding '\(encoding)' is not supported")
       }
       return RPCError(.internalError, "a compressed message without a message encoding")
     case .malformed:
