@@ -78,18 +78,25 @@ public struct ArgumentList: Sendable {
   public func all(_ name: String) -> [String] { values[name] ?? [] }
 }
 
-/// Levenshtein's distance: insertions, deletions and substitutions.
+/// Insertions, deletions, substitutions, and swaps of neighbours: the optimal string alignment
+/// distance.
 public func editDistance(_ left: String, _ right: String) -> Int {
+  let left = Array(left)
   let right = Array(right)
-  var row = Array(0...right.count)
-  for (i, a) in left.enumerated() {
-    var diagonal = row[0]
-    row[0] = i + 1
-    for (j, b) in right.enumerated() {
-      let substitution = diagonal + (a == b ? 0 : 1)
-      diagonal = row[j + 1]
-      row[j + 1] = min(substitution, row[j] + 1, row[j + 1] + 1)
+  var beforeLast: [Int] = []
+  var last = Array(0...right.count)
+  for i in left.indices {
+    var row = [i + 1]
+    for j in right.indices {
+      let same = left[i] == right[j]
+      var best = min(last[j] + (same ? 0 : 1), row[j] + 1, last[j + 1] + 1)
+      if i > 0, j > 0, left[i] == right[j - 1], left[i - 1] == right[j] {
+        best = min(best, beforeLast[j - 1] + 1)
+      }
+      row.append(best)
     }
+    beforeLast = last
+    last = row
   }
-  return row[right.count]
+  return last[right.count]
 }

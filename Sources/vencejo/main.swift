@@ -13,23 +13,31 @@ let arguments = Array(CommandLine.arguments.dropFirst())
 let rest = arguments.dropFirst()
 let output = Output.standard
 
+/// Ends the program; one whose results did not reach their reader has not succeeded.
+func end(_ status: Int32) -> Never {
+  let lost = Output.lostResults
+  guard status == ExitCode.ok, lost != 0 else { exit(status) }
+  output.complain("vencejo: writing the results: \(String(cString: strerror(lost)))")
+  exit(ExitCode.failure)
+}
+
 switch arguments.first {
-case "serve": exit(await ServeCommand.run(rest, output))
-case "console": exit(await Console.run(arguments: Array(rest)))
-case "call": exit(await CallCommand.run(rest, output))
-case "list": exit(await ListCommand.run(rest, output))
-case "admin": exit(AdminCommand.run(rest, output))
+case "serve": end(await ServeCommand.run(rest, output))
+case "console": end(await Console.run(arguments: Array(rest)))
+case "call": end(await CallCommand.run(rest, output))
+case "list": end(await ListCommand.run(rest, output))
+case "admin": end(AdminCommand.run(rest, output))
 case "--version", "-V", "version":
   output.line("vencejo \(VencejoRPC.version)")
-  exit(ExitCode.ok)
+  end(ExitCode.ok)
 case "--help", "-h", "help":
   output.line(Usage.text)
-  exit(ExitCode.ok)
+  end(ExitCode.ok)
 case nil:
   output.complain(Usage.text)
-  exit(ExitCode.usage)
+  end(ExitCode.usage)
 case let command?:
   output.complain("vencejo: unknown command '\(command)'" + Usage.suggestion(for: command))
   output.complain("Try 'vencejo --help'.")
-  exit(ExitCode.usage)
+  end(ExitCode.usage)
 }

@@ -43,6 +43,18 @@ import Testing
     #expect(text(ChatListView.lines([], time: time, width: 50)).count == 1)
   }
 
+  @Test func oneLongMessageDoesNotWidenTheRowsOfAPipe() {
+    let long = String(repeating: "x", count: 65_536)
+    let rows = [
+      ChatListView.Row(title: "Ana", lastMessage: long, time: Self.noon, unread: 1),
+      ChatListView.Row(title: "Ben", lastMessage: "hola", time: Self.noon, unread: 2),
+    ]
+    let lines = text(ChatListView.lines(rows, time: time, width: nil))
+    #expect(lines[1].contains(long) && lines[1].hasSuffix("2026-11-30 12:00     (1)"))
+    #expect(lines[2].hasPrefix("2  Ben   hola") && lines[2].hasSuffix("2026-11-30 12:00     (2)"))
+    #expect(lines[2].count < 120)
+  }
+
   private func message(
     _ text: String, mine: Bool = false, from sender: String = "Ana", at time: Int64 = noon,
     state: ConversationView.Message.State = .sent

@@ -174,3 +174,15 @@ struct SplitterTests {
     #expect(try JSONSplitter.objects(in: " \n").isEmpty)
   }
 }
+
+@Suite struct EditDistanceTests {
+  /// Counted by hand.
+  @Test(arguments: [
+    ("", "", 0), ("", "abc", 3), ("abc", "", 3), ("kitten", "sitting", 3), ("sned", "send", 1),
+    ("abcd", "badc", 2), ("ca", "abc", 3), ("chats", "chats", 0),
+  ])
+  func counts(_ left: String, _ right: String, _ wanted: Int) {
+    #expect(editDistance(left, right) == wanted)
+    #expect(editDistance(right, left) == wanted)
+  }
+}

@@ -58,7 +58,9 @@ public enum Console {
       lines = Script.lines(of: options.commands)
     } else if let file = options.file, file != "-" {
       let descriptor = open(file, O_RDONLY | O_CLOEXEC)
-      guard descriptor >= 0 else {
+      // Reading nothing tells a folder, which opens like a file.
+      var nothing: UInt8 = 0
+      guard descriptor >= 0, read(descriptor, &nothing, 0) == 0 else {
         Output.standard.complain("error: cannot read \(file): \(String(cString: strerror(errno)))")
         return ExitCode.usage
       }

@@ -13,6 +13,9 @@ struct Table: Sendable {
 
   private static let gap = 2
   private static let narrowest = 6
+  /// What a column is filled up to where nothing is cut: one long cell must not blow up every
+  /// other row.
+  private static let widestFilled = 60
 
   /// Lines at most `width` cells wide where shrinking can do it; nil: as wide as they are.
   func lines(width: Int?) -> [StyledText] {
@@ -22,9 +25,14 @@ struct Table: Sendable {
         CellWidth.of(columns[index].title),
         clean.map { index < $0.count ? CellWidth.of($0[index]) : 0 }.max() ?? 0)
     }
-    if let width { shrink(&widths, to: width) }
-    let header = line(columns.map(\.title), widths) { _ in .faint }
-    return [header] + clean.map { row in line(row, widths) { columns[$0].style } }
+    let cuts = width != nil
+    if let width {
+      shrink(&widths, to: width)
+    } else {
+      widths = widths.map { min($0, Self.widestFilled) }
+    }
+    let header = line(columns.map(\.title), widths, cuts: cuts) { _ in .faint }
+    return [header] + clean.map { row in line(row, widths, cuts: cuts) { columns[$0].style } }
   }
 
   private func shrink(_ widths: inout [Int], to width: Int) {
@@ -38,11 +46,11 @@ struct Table: Sendable {
   }
 
   private func line(
-    _ row: [String], _ widths: [Int], style: (Int) -> TextStyle
+    _ row: [String], _ widths: [Int], cuts: Bool, style: (Int) -> TextStyle
   ) -> StyledText {
     var line = StyledText()
     for (index, cell) in row.enumerated() where index < widths.count {
-      let text = Wrapping.truncated(cell, to: widths[index])
+      let text = cuts ? Wrapping.truncated(cell, to: widths[index]) : cell
       let space = Wrapping.spaces(widths[index] - CellWidth.of(text))
       if columns[index].alignsRight { line.append(space) }
       line.append(text, style(index))
