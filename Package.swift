@@ -81,7 +81,8 @@ let package = Package(
     .executableTarget(
       name: "vencejo",
       dependencies: [
-        "VencejoServer", "VencejoConsole", "VencejoTools", "VencejoRPC", "VencejoHTTP2",
+        "VencejoServer", "VencejoStore", "VencejoConsole", "VencejoTools", "VencejoRPC", "VencejoHTTP2",
+        "CLinux",
       ],
       swiftSettings: settings),
     .executableTarget(

@@ -2,6 +2,7 @@
  *
  * _GNU_SOURCE stays undefined: with it some types of <sys/select.h> differ from
  * those other modules see. The functions it would declare are declared here. */
+#include <malloc.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <sched.h>

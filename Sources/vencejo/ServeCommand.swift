@@ -1,6 +1,8 @@
+import CLinux
 import VencejoHTTP2
 import VencejoRPC
 import VencejoServer
+import VencejoStore
 import VencejoTools
 
 /// `vencejo serve`: the backend on its listeners, until it is told to end.
@@ -51,12 +53,15 @@ enum ServeCommand {
       output.complain("vencejo serve: \(fault)\nTry 'vencejo serve --help'.")
       return ExitCode.usage
     } catch {
-      output.complain("vencejo serve: \(error)")
+      output.complain("vencejo serve: \(error)" + hint(for: error))
       return ExitCode.failure
     }
   }
 
   private static func serve(_ arguments: ArgumentList, _ output: Output) async throws -> Int32 {
+    // Buffers of large messages go back to the system when they are free: glibc would raise this
+    // threshold by itself and keep what a burst of slow readers once needed.
+    mallopt(M_MMAP_THRESHOLD, 256 << 10)
     let log = try Log(level: arguments["log-level"] ?? "info", output: output)
     let listen = arguments.all("listen")
     let addresses = try (listen.isEmpty ? ["127.0.0.1:7447"] : listen).map(address)
@@ -108,6 +113,27 @@ enum ServeCommand {
     } catch {
       log.error("kept the certificates as they were: \(error)")
     }
+  }
+
+  /// What to do about it, on a line of its own.
+  private static func hint(for error: any Error) -> String {
+    let hint =
+      switch error {
+      case let error as HTTP2Error where error.kind == .addressInUse:
+        "another program listens there: end it, or choose another with --listen"
+      case let error as StoreError:
+        switch error.reason {
+        case "DATA_FOLDER_IN_USE": "end that server, or choose another folder with --data"
+        case "DATA_FOLDER_UNREADABLE", "STORAGE_UNREADABLE":
+          "choose a folder this user may write to with --data"
+        case "NEWER_SCHEMA": "use that newer program, or another folder with --data"
+        case "NOT_A_DATABASE", "STORAGE_DAMAGED":
+          "put a backup of vencejo.sqlite in its place, or choose another folder with --data"
+        default: ""
+        }
+      default: ""
+      }
+    return hint.isEmpty ? "" : "\nhint: \(hint)"
   }
 
   private static func address(_ text: String) throws(ArgumentList.Fault) -> SocketAddress {

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
@@ -85,6 +86,16 @@ class Usage(unittest.TestCase):
                 version = database.execute("PRAGMA user_version").fetchone()[0]
             self.assertEqual(version, 9999, "it was touched")
 
+    def test_commands_from_a_folder(self):
+        self.refused("console", "-f", self.folder(), says="directory")
+
+    def test_results_that_find_no_room(self):
+        with open("/dev/full", "w") as full:
+            ended = subprocess.run([harness.program(), "--help"], stdout=full, stderr=subprocess.PIPE,
+                                   timeout=LIMIT, check=False)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn(b"No space left", ended.stderr)
+
     def test_nobody_listens(self):
         for verb in (("list", "127.0.0.1:1"), ("call", "127.0.0.1:1", "a.B/C")):
             self.refused(*verb, says="127.0.0.1:1")
@@ -99,6 +110,7 @@ class Serving(ServerCase):
         ended = harness.run("serve", "--listen", self.server.address, "--data", folder)
         self.assertNotEqual(ended.returncode, 0)
         self.assertIn(self.server.address, ended.stderr)
+        self.assertIn("hint: ", ended.stderr)
         self.assertEqual(ended.stdout, "")
 
     def test_data_in_use(self):
