@@ -81,8 +81,8 @@ let package = Package(
     .executableTarget(
       name: "vencejo",
       dependencies: [
-        "VencejoServer", "VencejoStore", "VencejoConsole", "VencejoTools", "VencejoRPC", "VencejoHTTP2",
-        "CLinux",
+        "VencejoServer", "VencejoStore", "VencejoConsole", "VencejoTools", "VencejoRPC",
+        "VencejoHTTP2",
       ],
       swiftSettings: settings),
     .executableTarget(

@@ -1,4 +1,3 @@
-import CLinux
 import VencejoHTTP2
 import VencejoRPC
 import VencejoServer
@@ -59,9 +58,7 @@ enum ServeCommand {
   }
 
   private static func serve(_ arguments: ArgumentList, _ output: Output) async throws -> Int32 {
-    // Buffers of large messages go back to the system when they are free: glibc would raise this
-    // threshold by itself and keep what a burst of slow readers once needed.
-    mallopt(M_MMAP_THRESHOLD, 256 << 10)
+    ProcessMemory.returnLargeBuffers()
     let log = try Log(level: arguments["log-level"] ?? "info", output: output)
     let listen = arguments.all("listen")
     let addresses = try (listen.isEmpty ? ["127.0.0.1:7447"] : listen).map(address)

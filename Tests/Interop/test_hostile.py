@@ -2,8 +2,12 @@
 
 import os
 import random
+import re
 import socket
+import struct
+import time
 import unittest
+from pathlib import Path
 
 from base import ServerCase
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -11,6 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 import harness
 import wire
 from harness import LIMIT
+from vencejo.chat.v1 import chat_pb2
 from wire import PREFACE, SETTINGS, frame
 
 MUTATIONS = 20_000 if harness.IN_CI else 2_000
@@ -152,6 +157,38 @@ class Hostile(ServerCase):
         links = [self.server.connect() for _ in range(200)]
         for link in links:
             link.close()
+
+    def resident(self) -> int:
+        """KiB, as Linux counts them."""
+        status = Path(f"/proc/{self.server.peer.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
+
+    def test_memory_of_stopped_readers_is_given_back(self):
+        """100 large answers for peers that open no window, and then go away."""
+        ana = self.person("ana")
+        chat = ana.call(ana.chat.CreateChat, chat_pb2.CreateChatRequest(
+            chat=chat_pb2.Chat(kind=chat_pb2.CHAT_KIND_SELF))).chat.name
+        for _ in range(15):
+            ana.send(chat, "x" * 60_000)
+        page = chat_pb2.ListMessagesRequest(parent=chat, page_size=15).SerializeToString()
+        token = (b"authorization", b"Bearer " + ana.tokens.access_token.encode())
+        no_window = frame(wire.SETTINGS_FRAME, 0, 0, struct.pack(">HI", 4, 0))
+        before = self.resident()
+        links = [self.server.connect() for _ in range(2)]
+        for link in links:
+            link.sendall(PREFACE + no_window + b"".join(
+                wire.call(2 * i + 1, "/vencejo.chat.v1.ChatService/ListMessages", page, token)
+                for i in range(50)))
+        self.wait_until(lambda: self.resident() > before + 60_000, "the answers were not made")
+        for link in links:
+            link.close()
+        self.wait_until(lambda: self.resident() < before + 20_000, "it kept what it had")
+
+    def wait_until(self, condition, otherwise: str) -> None:
+        end = time.monotonic() + LIMIT
+        while not condition():
+            self.assertLess(time.monotonic(), end, otherwise)
+            time.sleep(0.02)  # between two looks at the server
 
 
 if __name__ == "__main__":
