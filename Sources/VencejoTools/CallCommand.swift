@@ -58,13 +58,13 @@ public enum CallCommand {
         verbose: arguments.has("verbose"), output: output)
       return try await call.run()
     } catch let fault as ArgumentList.Fault {
-      output.complain("vencejo call: \(fault)\nTry 'vencejo call --help'.")
+      output.complain("vencejo call: \(VisibleText.clean("\(fault)"))\nTry 'vencejo call --help'.")
       return ExitCode.usage
     } catch let error as RPCError {
       ErrorPrinter(output: output, types: nil).print(error)
       return ExitCode.status(error.code)
     } catch {
-      output.complain("vencejo call: \(error)")
+      output.complain("vencejo call: \(VisibleText.clean("\(error)"))")
       return ExitCode.usage
     }
   }
@@ -164,7 +164,7 @@ private struct Call {
     output.complain("\(title):" + (metadata.isEmpty ? " none" : ""))
     for entry in metadata {
       switch entry.value {
-      case .text(let text): output.complain("  \(entry.key): \(text)")
+      case .text(let text): output.complain(VisibleText.clean("  \(entry.key): \(text)"))
       case .bytes(let bytes): output.complain("  \(entry.key): \(bytes.count) bytes")
       }
     }

@@ -10,8 +10,8 @@ struct ErrorPrinter {
   let types: DescriptorPool?
 
   func print(_ error: RPCError) {
-    output.complain("error: \(error)")
-    for detail in error.details { output.complain("  \(describe(detail))") }
+    output.complain(VisibleText.clean("error: \(error)"))
+    for detail in error.details { output.complain(VisibleText.clean("  \(describe(detail))")) }
     if let hint = hint(error) { output.complain("hint: \(hint)") }
   }
 

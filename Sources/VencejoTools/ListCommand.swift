@@ -1,5 +1,6 @@
 import VencejoDescriptors
 import VencejoJSON
+import VencejoProtobuf
 import VencejoRPC
 
 /// `vencejo list`: the services of any gRPC server, or the methods of one.
@@ -39,19 +40,19 @@ public enum ListCommand {
       defer { channel.close() }
       let reflection = ReflectionClient(channel: channel, options: options)
       if arguments.words.count == 1 {
-        for service in try await reflection.services() { output.line(service) }
+        for service in try await reflection.services() { output.line(VisibleText.clean(service)) }
       } else {
         try await list(arguments.words[1], reflection, output)
       }
       return ExitCode.ok
     } catch let fault as ArgumentList.Fault {
-      output.complain("vencejo list: \(fault)\nTry 'vencejo list --help'.")
+      output.complain("vencejo list: \(VisibleText.clean("\(fault)"))\nTry 'vencejo list --help'.")
       return ExitCode.usage
     } catch let error as RPCError {
       ErrorPrinter(output: output, types: nil).print(error)
       return ExitCode.status(error.code)
     } catch {
-      output.complain("vencejo list: \(error)")
+      output.complain("vencejo list: \(VisibleText.clean("\(error)"))")
       return ExitCode.failure
     }
   }
@@ -59,14 +60,25 @@ public enum ListCommand {
   private static func list(
     _ service: String, _ reflection: ReflectionClient, _ output: Output
   ) async throws {
-    let pool = try DescriptorPool(files: try await reflection.files(declaring: service))
-    guard let type = pool.service(service) else {
+    let files = try await files(declaring: service, reflection)
+    guard let type = try DescriptorPool(files: files).service(service) else {
       throw ArgumentList.Fault("\(service) is no service")
     }
     for method in type.methods {
       let input = (method.clientStreaming ? "stream " : "") + method.input
       let result = (method.serverStreaming ? "stream " : "") + method.output
-      output.line("\(method.name)(\(input)) returns (\(result))")
+      output.line(VisibleText.clean("\(method.name)(\(input)) returns (\(result))"))
+    }
+  }
+
+  private static func files(
+    declaring service: String, _ reflection: ReflectionClient
+  ) async throws -> [Google.FileDescriptorProto] {
+    do {
+      return try await reflection.files(declaring: service)
+    } catch {
+      guard error.code == .notFound else { throw error }
+      throw RPCError(.notFound, "the server has no service \(service)", origin: .remote)
     }
   }
 }

@@ -1,4 +1,5 @@
 import Testing
+import VencejoTools
 
 @testable import VencejoConsole
 

@@ -23,6 +23,9 @@ struct JSONTests {
         == #"{"int32Value":-3,"int64Value":"1","stringValue":"\"\\\u0007","bytesValue":"/+4=","#
         + #""colorValue":"COLOR_DEEP_BLUE"}"#)
     #expect(
+      try Fixture.Scalars(stringValue: "\u{9B}31m\u{202E}\u{2066}\u{FEFF}é").jsonString()
+        == #"{"stringValue":"\u009b31m\u202e\u2066\ufeffé"}"#)
+    #expect(
       try Fixture.Scalars(doubleValue: .infinity).jsonString() == #"{"doubleValue":"Infinity"}"#)
     #expect(try Google.Int64Value(value: 5).jsonString() == "\"5\"")
     #expect(try Google.Duration(seconds: 3, nanos: 1000).jsonString() == "\"3.000001s\"")

@@ -38,6 +38,19 @@ struct CommandTests {
     return (code, transcript.out, transcript.error)
   }
 
+  @Test func whatServersSayCommandsNoTerminal() async throws {
+    try await withServer { address in
+      let failed = await call(
+        address, "vencejo.interop.v1.Echo/Unary", "-d",
+        #"{"failure":{"code":5,"message":"a\u001b[2J\u009b31m\u202eb\nhint: none"}}"#)
+      #expect(failed.code == 69)
+      #expect(failed.error == "error: NOT_FOUND: a␛[2J\u{FFFD}31mb hint: none\n")
+      let unknown = Transcript()
+      #expect(await ListCommand.run([address, "no.Such"], unknown.output) == 69)
+      #expect(unknown.error == "error: NOT_FOUND: the server has no service no.Such\n")
+    }
+  }
+
   @Test func listsServicesAndMethods() async throws {
     try await withServer { address in
       let services = Transcript()

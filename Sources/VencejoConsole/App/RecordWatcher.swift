@@ -2,6 +2,7 @@ import VencejoAPI
 import VencejoClient
 import VencejoProtobuf
 import VencejoRPC
+import VencejoTools
 
 /// Reads one watch of records and hands its changes on as events.
 actor RecordWatcher {

@@ -1,3 +1,5 @@
+import VencejoTools
+
 /// The lines given before, oldest first, without repetitions, bounded.
 struct History: Sendable {
   private(set) var lines: [String] = []

@@ -1,3 +1,5 @@
+import VencejoTools
+
 /// The input line laid out in rows of a given width, with the place of the cursor.
 ///
 /// The rows are broken here and not by the terminal: then nobody has to guess what a terminal does

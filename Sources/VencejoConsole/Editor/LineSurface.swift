@@ -1,3 +1,5 @@
+import VencejoTools
+
 /// The bottom of an interactive terminal: keys become edits, edits become bytes for the screen,
 /// and what happens elsewhere is printed above without spoiling the line being typed. Pure: bytes
 /// in, bytes and effects out.

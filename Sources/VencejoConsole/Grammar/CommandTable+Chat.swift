@@ -1,3 +1,5 @@
+import VencejoTools
+
 extension CommandTable {
   static let account: [CommandSpec] = [
     CommandSpec(

@@ -1,3 +1,5 @@
+import VencejoTools
+
 /// One command: how it is called, what it does, two examples, how its words are read. Help,
 /// completion and the grammar come from the same table, so none can forget another.
 struct CommandSpec: Sendable {

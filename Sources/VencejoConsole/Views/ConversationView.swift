@@ -1,3 +1,5 @@
+import VencejoTools
+
 /// Messages of one chat: one's own on the right, those of others on the left, each at most two
 /// thirds of the width.
 struct ConversationView: Sendable {

@@ -1,3 +1,5 @@
+import VencejoTools
+
 /// Records as tables and as lists of fields.
 enum RecordView {
   struct Row: Sendable, Hashable {

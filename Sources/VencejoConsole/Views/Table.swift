@@ -1,3 +1,5 @@
+import VencejoTools
+
 /// Rows in aligned columns, by cells.
 struct Table: Sendable {
   struct Column: Sendable {

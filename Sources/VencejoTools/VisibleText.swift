@@ -3,10 +3,10 @@
 /// What arrives over the network may hold escape sequences that would move the cursor, change the
 /// title or answer in the user's name, and direction overrides that make a name read as another.
 /// None of it reaches the terminal.
-enum VisibleText {
+public enum VisibleText {
   /// The text with controls drawn as pictures (␛ for escape), tabs as spaces, direction overrides
   /// dropped. Line feeds stay when `keepingLines`, and are spaces otherwise.
-  static func clean(_ text: String, keepingLines: Bool = false) -> String {
+  public static func clean(_ text: String, keepingLines: Bool = false) -> String {
     if text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) { return text }
     var clean = String.UnicodeScalarView()
     for scalar in text.unicodeScalars {
@@ -22,21 +22,5 @@ enum VisibleText {
       }
     }
     return String(clean)
-  }
-
-  /// True when a reader would see nothing: only spaces, fillers and marks without a base. The
-  /// messengers people know refuse to send such a message.
-  static func isBlank(_ text: String) -> Bool {
-    text.unicodeScalars.allSatisfy { scalar in
-      switch scalar.value {
-      case 0x115F, 0x1160, 0x3164, 0xFFA0, 0x2800: return true
-      default: break
-      }
-      switch scalar.properties.generalCategory {
-      case .control, .format, .lineSeparator, .paragraphSeparator, .spaceSeparator: return true
-      case .nonspacingMark, .enclosingMark: return scalar.properties.isVariationSelector
-      default: return false
-      }
-    }
   }
 }
