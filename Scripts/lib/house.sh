@@ -17,7 +17,7 @@ die() {
 
 # Debian's names for what the package links with, and for what the tests add.
 build_packages=(libnghttp2-dev libssl-dev libsqlite3-dev zlib1g-dev pkg-config)
-test_packages=(protobuf-compiler libprotobuf-dev libprotobuf-c-dev)
+test_packages=(openssl protobuf-compiler libprotobuf-dev libprotobuf-c-dev)
 peer_packages=(g++ make libgrpc++-dev protobuf-compiler-grpc nghttp2-client tmux)
 
 # Installs those of the named Debian packages that are missing. Quick when none
