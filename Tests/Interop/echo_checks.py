@@ -98,15 +98,29 @@ class EchoChecks:
 
     # Compression.
 
-    def test_compressed_requests(self):
+    def test_compressed_messages(self):
         payload = b"a" * 100_000
         for compression in (grpc.Compression.Gzip, grpc.Compression.Deflate):
             answer = self.echo.Unary(
                 Request(payload=payload), timeout=LIMIT, compression=compression)
             self.assertEqual(answer.payload, payload)
-            requests = iter([Request(payload=payload)] * 3)
-            total = self.echo.ClientStream(requests, timeout=LIMIT, compression=compression)
+            requests = [Request(payload=payload)] * 3
+            total = self.echo.ClientStream(iter(requests), timeout=LIMIT, compression=compression)
             self.assertEqual(total.request_bytes, 300_000)
+            answers = self.echo.Bidirectional(
+                iter(requests), timeout=LIMIT, compression=compression)
+            self.assertEqual([answer.payload == payload for answer in answers], [True] * 3)
+
+    def test_a_small_message_that_is_large_inside(self):
+        """64 MiB of zeros make 64 KiB: refused before they are unpacked."""
+        for kind in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+            large = harness.channel(self.address, ("grpc.max_send_message_length", -1))
+            echo = interop_pb2_grpc.EchoStub(large)
+            error = self.failed(lambda: echo.Unary(
+                Request(payload=bytes(64 << 20)), timeout=LIMIT, compression=kind))
+            self.assertEqual(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+            large.close()
+        self.assertEqual(self.echo.Unary(Request(payload=b"on"), timeout=LIMIT).payload, b"on")
 
     # Status and metadata.
 

@@ -123,7 +123,15 @@ class Frames(ServerCase):
         compressed = b"\x01" + struct.pack(">I", len(squeezed)) + squeezed
         self.assertEqual(self.call(compressed).status, INTERNAL, "flag without an encoding")
         self.assertEqual(self.call(compressed, CHECK, (b"grpc-encoding", b"identity")).status, INTERNAL)
+        self.assertEqual(self.call(compressed, CHECK, (b"grpc-encoding", b"gzip")).status, OK)
+        packed = gzip.compress(b"\x0a\x04none")
+        wrong_sum = packed[:-8] + bytes(octet ^ 0xFF for octet in packed[-8:-4]) + packed[-4:]
+        for content in (wrong_sum, packed[:-1], packed[:12], b"no gzip at all", b""):
+            broken = b"\x01" + message(content)[1:]
+            answer = self.call(broken, CHECK, (b"grpc-encoding", b"gzip"))
+            self.assertIn(answer.status, (INTERNAL, INVALID_ARGUMENT), content)
         answer = self.call(compressed, CHECK, (b"grpc-encoding", b"snappy-of-mars"))
+        self.assertIn("gzip", answer.fields.get("grpc-accept-encoding", ""))
         self.assertEqual(answer.status, UNIMPLEMENTED)
         self.assertEqual(self.call(b"\x02" + bytes(4)).status, INTERNAL, "no such flag")
 
