@@ -69,6 +69,9 @@ enum ServeCommand {
       }
       configuration.threads = threads
     }
+    // A subscriber whose machine vanished is found out before TCP would give up on it.
+    configuration.connection.keepaliveInterval = .seconds(30)
+    configuration.connection.keepaliveTimeout = .seconds(10)
     let tls = try TLSOptions.server(arguments)
     var settings = Backend.Configuration(directory: arguments["data"] ?? "data")
     settings.isSignUpOpen = arguments.has("open-sign-up")

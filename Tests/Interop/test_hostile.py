@@ -158,6 +158,34 @@ class Hostile(ServerCase):
         for link in links:
             link.close()
 
+    @unittest.skipUnless(harness.IN_CI, "takes 40 s")
+    def test_subscribers_that_vanish_are_found_out(self):
+        """One that answers no PING is gone; one that does may read nothing for as long as it likes."""
+        ana = self.person("vanishing")
+        token = (b"authorization", b"Bearer " + ana.tokens.access_token.encode())
+        links = [self.server.connect() for _ in range(2)]
+        for link in links:
+            link.settimeout(60)
+            link.sendall(PREFACE + SETTINGS + frame(wire.SETTINGS_FRAME, wire.ACK, 0, b"") + wire.call(
+                1, "/vencejo.chat.v1.ChatService/Subscribe", b"", token))
+        answering, silent = links
+        ping = b"\x00\x00\x08" + bytes([wire.PING, 0, 0, 0, 0, 0])
+        heard = b""
+        while len(heard.partition(ping)[2]) < 8:
+            heard += answering.recv(65536)
+        opaque = heard.partition(ping)[2][:8]
+        answering.sendall(frame(wire.PING, wire.ACK, 0, opaque))
+        while silent.recv(65536):
+            pass
+        answering.sendall(frame(wire.PING, 0, 0, b"are you?"))
+        heard = b""
+        while b"are you?" not in heard:
+            chunk = answering.recv(65536)
+            self.assertTrue(chunk, "cut off although it answers")
+            heard += chunk
+        for link in links:
+            link.close()
+
     def resident(self) -> int:
         """KiB, as Linux counts them."""
         status = Path(f"/proc/{self.server.peer.process.pid}/status").read_text()
