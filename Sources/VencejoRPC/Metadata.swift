@@ -86,7 +86,7 @@ extension Metadata: ExpressibleByDictionaryLiteral {
 
 extension Metadata {
   /// What is wrong with the first entry that may not be sent, or nil.
-  var problem: String? {
+  public var problem: String? {
     for entry in entries {
       if let problem = Self.problem(with: entry) { return problem }
     }

@@ -96,6 +96,7 @@ public enum CallCommand {
       }
       options.metadata.add(bytes, for: key)
     }
+    if let problem = options.metadata.problem { throw ArgumentList.Fault(problem) }
     return options
   }
 }

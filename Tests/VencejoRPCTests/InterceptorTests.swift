@@ -226,7 +226,7 @@ struct PropagationTests {
     func unary(
       _ request: Interop.EchoRequest, _ context: ServerContext
     ) async throws -> Interop.EchoResponse {
-      try await next.unary(request, .init(timeout: .seconds(3_000)))
+      try await next.unary(request, .init(timeout: .seconds(6_000)))
     }
   }
 
@@ -234,10 +234,10 @@ struct PropagationTests {
   func travelToTheCallsMadeInThem(_ execution: HandlerExecution) async throws {
     try await withHarness { last in
       try await withHarness(services: [Relay(next: last.echo, execution: execution)]) { first in
-        let with = try await first.echo.unary(.init(), .init(timeout: .seconds(30)))
-        #expect((1_000...30_000).contains(with.deadlineMilliseconds))
+        let with = try await first.echo.unary(.init(), .init(timeout: .seconds(600)))
+        #expect((1...600_000).contains(with.deadlineMilliseconds))
         let without = try await first.echo.unary(.init())
-        #expect(without.deadlineMilliseconds > 30_000)
+        #expect(without.deadlineMilliseconds > 600_000)
         let error = try await failure {
           _ = try await first.echo.unary(
             .init(delayMilliseconds: 60_000), .init(timeout: .milliseconds(100)))

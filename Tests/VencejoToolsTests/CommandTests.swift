@@ -147,6 +147,8 @@ struct CommandTests {
     (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "-d", #"{"nothing": 1}"#], "nothing"),
     (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "-H", "nocolon"], "no header"),
     (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "-H", "a-bin:!"], "no base64"),
+    (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "-H", "grpc-timeout:1S"], "is reserved"),
+    (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "-H", "a:ñ"], "not printable ASCII"),
     (["ADDRESS", "vencejo.interop.v1.Echo/Unary", "--timeout", "soon"], "no number of seconds"),
     (["ADDRESS", "vencejo.interop.v1.Ecoh/Unary"], "did you mean vencejo.interop.v1.Echo?"),
     (["ADDRESS", "vencejo.interop.v1.Echo/Nothing"], "has no method Nothing"),

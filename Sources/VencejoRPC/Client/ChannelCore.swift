@@ -178,6 +178,10 @@ final class ChannelCore: @unchecked Sendable {
       }
       return lastError ?? RPCError(.unavailable, "the connection was lost", origin: .transport)
     }
+    if code == HTTP2Code.refusedStream {
+      return RPCError(
+        .unavailable, "the server refused the call before it looked at it", origin: .transport)
+    }
     return RPCError(
       .mapping(resetCode: code), "the server reset the stream with code \(code)",
       origin: .transport)

@@ -15,6 +15,8 @@ public final class Server: Sendable {
     public var maxReceiveMessageBytes = 4 * 1024 * 1024
     /// Handlers of one connection that may run at a time, cancelled ones included.
     public var maxHandlersPerConnection = 2_000
+    /// Bytes of unary responses that may wait for the windows of one connection.
+    public var maxPendingResponseBytesPerConnection = 256 * 1024 * 1024
     /// How long a shutdown waits for calls to end.
     public var drainGrace: Duration = .seconds(10)
     public var connection = ConnectionConfiguration()
@@ -171,6 +173,7 @@ final class ServerHost: @unchecked Sendable {
   let methods: MethodTable
   let receiveLimit: Int
   let handlerLimit: Int
+  let pendingResponseLimit: Int
   let interceptors: [any ServerInterceptor]
   let compression: Compression?
   let connection: ConnectionConfiguration
@@ -183,6 +186,7 @@ final class ServerHost: @unchecked Sendable {
     self.methods = methods
     receiveLimit = configuration.maxReceiveMessageBytes
     handlerLimit = configuration.maxHandlersPerConnection
+    pendingResponseLimit = configuration.maxPendingResponseBytesPerConnection
     interceptors = configuration.interceptors
     compression = configuration.compression
     connection = configuration.connection

@@ -32,6 +32,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   private var headComplete = false
   private var headersSent = false
   private var request: [UInt8]?
+  /// Of the response, until its stream is closed.
+  private var pendingBytes = 0
   private var timer: LoopTimer?
   private var task: Task<Void, Never>?
   private let extra = Mutex<Extra?>(nil)
@@ -138,6 +140,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
 
   func stream(_ stream: HTTP2Stream, closedWith code: UInt32) {
     self.stream = nil
+    connection.endResponse(pendingBytes)
+    pendingBytes = 0
     end()
   }
 
@@ -246,8 +250,14 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     switch outcome {
     case .success(let frame):
       if let frame {
+        let frame = compressed(frame)
+        guard connection.beginResponse(frame.count) else {
+          return finish(
+            RPCError(.resourceExhausted, "too many responses wait for the client to read them"))
+        }
+        pendingBytes = frame.count
         guard let stream = streamForMessages() else { return end() }
-        stream.send(data: compressed(frame))
+        stream.send(data: frame)
       } else {
         flush()
       }

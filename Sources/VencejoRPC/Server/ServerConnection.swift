@@ -11,6 +11,9 @@ final class ServerConnection: ConnectionHandler, @unchecked Sendable {
   /// Handlers that a peer cancelled may still be winding up: they count until they end, or
   /// a peer that opens and resets streams would start any number (CVE-2023-44487).
   private var runningHandlers = 0
+  /// Bytes of whole responses whose streams are open: a peer that opens no window could ask
+  /// for any number of large ones.
+  private var pendingResponseBytes = 0
   /// A client calls itself the same in every call: one string serves all of them.
   private var lastUserAgent = ""
   /// Nor does what it can decompress change from call to call.
@@ -53,6 +56,14 @@ final class ServerConnection: ConnectionHandler, @unchecked Sendable {
   }
 
   func endHandler() { runningHandlers -= 1 }
+
+  func beginResponse(_ bytes: Int) -> Bool {
+    guard pendingResponseBytes + bytes <= host.pendingResponseLimit else { return false }
+    pendingResponseBytes += bytes
+    return true
+  }
+
+  func endResponse(_ bytes: Int) { pendingResponseBytes -= bytes }
 
   func connectionDidClose(_ connection: HTTP2Connection, error: HTTP2Error?) {
     connection.acceptStream = nil

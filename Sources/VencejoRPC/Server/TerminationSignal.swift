@@ -19,6 +19,8 @@ enum TerminationSignal {
       writeEnd.store(ends[1], ordering: .releasing)
       return ends[0]
     }
+    // Without a pipe the signals keep on ending the process.
+    guard reading >= 0 else { return reading }
     signal(SIGTERM, terminationSignalHandler)
     signal(SIGINT, terminationSignalHandler)
     if hangup { signal(SIGHUP, terminationSignalHandler) }
@@ -29,6 +31,7 @@ enum TerminationSignal {
   static func wait(hangup: (@Sendable () -> Void)? = nil) async {
     let reading = arm(hangup: hangup != nil)
     await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+      guard reading >= 0 else { return }
       detachThread {
         var byte: UInt8 = 0
         while true {
