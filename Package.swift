@@ -50,6 +50,7 @@ let package = Package(
     room("VencejoCompression", ["CZlib"]),
     room("VencejoDescriptors", ["VencejoProtobuf"]),
     room("VencejoJSON", ["VencejoDescriptors", "VencejoProtobuf"]),
+    room("VencejoText", ["VencejoDescriptors", "VencejoProtobuf"]),
     room("VencejoStore", ["VencejoSQLite", "VencejoCrypto"]),
 
     // Floor 2.
@@ -116,6 +117,9 @@ let package = Package(
     tests(
       "VencejoJSONTests",
       ["VencejoJSON", "VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle"]),
+    tests(
+      "VencejoTextTests",
+      ["VencejoText", "VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle"]),
     tests("VencejoGeneratorTests", ["VencejoGenerator", "VencejoProtobuf"]),
     tests("VencejoHTTP2Tests", ["VencejoHTTP2", "CLinux", "CNGHTTP2"]),
     tests(

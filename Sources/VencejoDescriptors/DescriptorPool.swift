@@ -66,7 +66,7 @@ public final class DescriptorPool: Sendable {
     init(
       _ proto: Google.FieldDescriptorProto, _ kind: Google.FieldDescriptorProto.TypeEnum,
       _ number: Int32, type: Int, features: Features, scope: String, isMap: Bool,
-      typeName: String, enumeration: DescriptorPool.EnumInfo?
+      typeName: String, enumeration: DescriptorPool.EnumInfo?, inMessageSet: Bool
     ) {
       let isExtension = proto.extendee != nil
       let isMessage = kind == .message || kind == .group
@@ -91,8 +91,13 @@ public final class DescriptorPool: Sendable {
       // "Group-like": named by its type's name in lower case, which is declared beside it.
       let last = typeName.split(separator: ".").last.map(String.init) ?? ""
       let beside = typeName == (scope.isEmpty ? last : "\(scope).\(last)")
+      // An extension of a MessageSet is named by its type, when that declares it.
+      let isItem = inMessageSet && isMessage && proto.label != .repeated && typeName == scope
       textName =
-        isExtension ? "[\(fullName)]" : isGroup && last.lowercased() == own && beside ? last : own
+        isItem
+        ? "[\(typeName)]"
+        : isExtension
+          ? "[\(fullName)]" : isGroup && last.lowercased() == own && beside ? last : own
       explicitDefault = DynamicValue(default: proto, kind, enumeration: enumeration)
     }
   }

@@ -89,19 +89,23 @@ struct DescriptorPoolBuilder {
     for (proto, features, scope) in extensions {
       // Of a message in a file we do not have: nobody can ask for it.
       guard let index = messageIndex[Self.bare(proto.extendee)],
-        let field = try field(proto, features, in: scope, of: nil)
+        let field = try field(
+          proto, features, in: scope, of: nil, inMessageSet: messages[index].isMessageSet)
       else { continue }
       if messages[index].byNumber[field.number] == nil {
         messages[index].byNumber[field.number] = field
       }
       messages[index].byName[field.name] = field
+      if messages[index].byName[field.textName] == nil {
+        messages[index].byName[field.textName] = field
+      }
     }
   }
 
   /// Nil for what is no field at all.
   private func field(
     _ proto: Google.FieldDescriptorProto, _ features: Features, in scope: String,
-    of message: DescriptorPool.MessageInfo?
+    of message: DescriptorPool.MessageInfo?, inMessageSet: Bool = false
   ) throws(DescriptorError) -> DescriptorPool.FieldInfo? {
     let name = "\(scope).\(proto.name ?? "")"
     guard let number = proto.number, (1...536_870_911).contains(number) else {
@@ -126,7 +130,8 @@ struct DescriptorPoolBuilder {
     return DescriptorPool.FieldInfo(
       proto, kind, number, type: type, features: resolved, scope: scope,
       isMap: proto.label == .repeated && kind == .message && isMapEntry(type),
-      typeName: kind == .enum ? "" : typeName, enumeration: kind == .enum ? enums[type] : nil)
+      typeName: kind == .enum ? "" : typeName, enumeration: kind == .enum ? enums[type] : nil,
+      inMessageSet: inMessageSet)
   }
 
   /// Whether a message is what a map's field repeats: two fields, the key numbered 1 and the

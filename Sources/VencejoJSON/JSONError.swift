@@ -29,7 +29,8 @@ public struct JSONOptions: Sendable {
   /// Reading: names nobody knows are skipped, not refused; names of enum values too.
   public var ignoreUnknown = false
   /// Where the types packed in `Any` are found, besides the message's own pool and the
-  /// well-known types.
+  /// well-known types. For a generated message it may also know extensions: when it has the
+  /// message's type, that is used.
   public var types: DescriptorPool?
 
   /// The defaults of the protobuf JSON mapping.

@@ -62,12 +62,14 @@ public enum JSONFormat {
 extension Message {
   /// The message as JSON.
   public func jsonString(_ options: JSONOptions = .init()) throws(JSONError) -> String {
-    try JSONFormat.encode(wire: serializedBytes(), as: Self.messageDescriptor(), options)
+    try JSONFormat.encode(
+      wire: serializedBytes(), as: Self.messageDescriptor(in: options.types), options)
   }
 
   /// The message a JSON text describes.
   public init(jsonString: String, _ options: JSONOptions = .init()) throws(JSONError) {
-    let bytes = try JSONFormat.decode(jsonString, as: Self.messageDescriptor(), options)
+    let type = try Self.messageDescriptor(in: options.types)
+    let bytes = try JSONFormat.decode(jsonString, as: type, options)
     do {
       self = try Self(serializedBytes: bytes)
     } catch {
@@ -75,14 +77,15 @@ extension Message {
     }
   }
 
-  /// The message's descriptor, from the file embedded in its code.
-  public static func messageDescriptor() throws(JSONError) -> MessageDescriptor {
+  /// The message's descriptor: from `types` when it is there, else from the file embedded in
+  /// its code, which knows no extensions but its own.
+  public static func messageDescriptor(
+    in types: DescriptorPool? = nil
+  ) throws(JSONError) -> MessageDescriptor {
     do throws(DescriptorError) {
-      let pool = try DescriptorPool.generated(for: Self.self)
-      if let descriptor = pool.message(messageName) { return descriptor }
+      return try DescriptorPool.descriptor(of: Self.self, in: types)
     } catch {
       throw JSONError(message: "\(error)", path: "$")
     }
-    throw JSONError(message: "\(messageName) is not in its file", path: "$")
   }
 }

@@ -98,7 +98,7 @@ struct JSONPrinter {
   mutating func printFields(
     _ message: DynamicMessage, _ list: inout List
   ) throws(JSONFault) {
-    for field in message.descriptor.fields {
+    for field in message.descriptor.fields + message.extensionFields {
       let name = options.originalNames ? field.name : field.jsonName
       guard let value = message.fields[field.number] ?? shownDefault(field) else { continue }
       if !field.hasPresence && value.isDefault && !options.defaults { continue }
@@ -126,6 +126,7 @@ struct JSONPrinter {
       value.isFinite ? write("\(value)") : write(Self.special(Double(value)))
     case .double(let value): value.isFinite ? write("\(value)") : write(Self.special(value))
     case .string(let value): quote(value)
+    case .bytes where field.kind == .string: throw JSONFault(message: "not UTF-8")
     case .bytes(let value): write("\"\(Base64.encode(value))\"")
     case .enumeration(let value):
       if field.enumType?.fullName == "google.protobuf.NullValue" {

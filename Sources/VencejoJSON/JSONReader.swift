@@ -151,7 +151,11 @@ struct JSONReader {
       if let number = field.enumType?.number(of: name) { return .enumeration(number) }
       if options.ignoreUnknown { return nil }
       throw fault("\(field.enumType?.fullName ?? "the enum") has no \"\(name)\"", node)
-    case .number: return .enumeration(try integer(node))
+    case .number:
+      let number: Int32 = try integer(node)
+      if !field.refuses(number) { return .enumeration(number) }
+      if options.ignoreUnknown { return nil }
+      throw fault("\(field.enumType?.fullName ?? "the enum") has no \(number)", node)
     case .null where field.takesNull: return .enumeration(0)
     default: throw fault("expected the name of an enum's value", node)
     }
