@@ -70,7 +70,10 @@ let package = Package(
       ]),
     room(
       "VencejoTools",
-      ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoDescriptors", "VencejoJSON"]),
+      [
+        "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoDescriptors", "VencejoJSON",
+        "VencejoText",
+      ]),
     room(
       "VencejoConsole",
       [

@@ -37,8 +37,13 @@ struct EnumEmitter {
       var distinct: [String] = []
       for (index, (value, name)) in zip(descriptor.value, names).enumerated() {
         let number = value.number ?? 0
-        if seen.insert(number).inserted { distinct.append(".\(name)") }
+        let isDeprecated = value.options?.deprecated == true
+        // Its own code must not use what is deprecated.
+        if seen.insert(number).inserted {
+          distinct.append(isDeprecated ? ".init(rawValue: \(number))" : ".\(name)")
+        }
         printer.doc(context.comments[path + [2, Int32(index)]])
+        if isDeprecated { printer.line(Names.deprecated) }
         printer.line("\(access)static var \(name): Self { .init(rawValue: \(number)) }")
       }
       if features.closedEnums {

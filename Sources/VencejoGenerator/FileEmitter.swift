@@ -85,14 +85,14 @@ struct FileEmitter {
 
   /// The stubs, or nil when the file has no services.
   func services() throws(GeneratorError) -> String? {
-    if file.service.isEmpty || !options.services { return nil }
+    if file.service.isEmpty || options.services.isEmpty { return nil }
     var printer = Printer()
     header(to: &printer, modules: modules.union(["VencejoRPC"]))
     for (index, service) in file.service.enumerated() {
       if index > 0 { printer.line() }
       try ServiceEmitter(
         service, fullName: scope + (service.name ?? ""), index: Int32(index), context: context
-      ).emit(namespace: place.namespace, to: &printer)
+      ).emit(options.services, namespace: place.namespace, to: &printer)
     }
     return printer.text
   }

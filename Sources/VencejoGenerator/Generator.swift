@@ -38,8 +38,7 @@ public enum Generator {
       let emitter = try FileEmitter(
         file, in: request, options: options, types: types,
         declaresNamespace: namespaces.insert(place.namespace).inserted)
-      let stem = (path.hasSuffix(".proto") ? String(path.dropLast(6)) : path)
-        .split(separator: "/").joined(separator: ".")
+      let stem = options.fileNames.stem(of: path)
       var output = Google.CodeGeneratorResponse.File()
       output.name = stem + ".messages.swift"
       output.content = try emitter.messages()
@@ -51,5 +50,18 @@ public enum Generator {
       }
     }
     return result
+  }
+}
+
+extension GeneratorOptions.FileNames {
+  /// The name of a file's code without what follows the first dot of its kind.
+  func stem(of path: String) -> String {
+    let bare = path.hasSuffix(".proto") ? String(path.dropLast(6)) : path
+    let parts = bare.split(separator: "/")
+    switch self {
+    case .dots: return parts.joined(separator: ".")
+    case .path: return parts.joined(separator: "/")
+    case .base: return parts.last.map(String.init) ?? bare
+    }
   }
 }

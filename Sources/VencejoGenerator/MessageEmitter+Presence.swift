@@ -2,6 +2,9 @@ import VencejoProtobuf
 
 // Defaults and required fields, of proto2 and editions.
 extension MessageEmitter {
+  /// How code of our own reaches a property: past what may be deprecated.
+  private var own: String { isBoxed ? "self.storage.value" : "self" }
+
   /// For each field with a default of its own, what it reads as.
   func emitDefaults(to printer: inout Printer) {
     for field in fields {
@@ -13,12 +16,12 @@ extension MessageEmitter {
       switch field.presence {
       case .explicit:
         printer.line(
-          "\(access)var \(bare)OrDefault: \(field.element) { self.\(field.name) ?? \(value) }")
+          "\(access)var \(bare)OrDefault: \(field.element) { \(own).\(field.name) ?? \(value) }")
       case .oneof(let index):
         guard let oneof = oneofs.first(where: { $0.index == index }) else { continue }
         printer.block("\(access)var \(name)OrDefault: \(field.element) {") { printer in
           printer.line(
-            "if case .\(field.caseName)(let value)? = self.\(oneof.property) { value } "
+            "if case .\(field.caseName)(let value)? = \(own).\(oneof.property) { value } "
               + "else { \(value) }")
         }
       default: break
@@ -32,17 +35,19 @@ extension MessageEmitter {
     printer.block("\(access)var missingRequiredField: Swift::String? {") { printer in
       for field in fields {
         let name = descriptor.field[Int(field.index)].name ?? ""
-        if field.isRequired { printer.line("if self.\(field.name) == nil { return \"\(name)\" }") }
+        if field.isRequired {
+          printer.line("if \(own).\(field.name) == nil { return \"\(name)\" }")
+        }
         guard checkedFields.contains(field.number) else { continue }
         let missing = "path = VencejoProtobuf::Required.missing"
         if case .oneof(let index) = field.presence {
           guard let oneof = oneofs.first(where: { $0.index == index }) else { continue }
           printer.line(
-            "if case .\(field.caseName)(let value)? = self.\(oneof.property), "
+            "if case .\(field.caseName)(let value)? = \(own).\(oneof.property), "
               + "let \(missing)(in: value, \"\(name)\") { return path }")
         } else {
           printer.line(
-            "if let \(missing)(in: self.\(field.name), \"\(name)\") { return path }")
+            "if let \(missing)(in: \(own).\(field.name), \"\(name)\") { return path }")
         }
       }
       printer.line("return nil")

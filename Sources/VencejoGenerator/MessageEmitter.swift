@@ -113,7 +113,9 @@ struct MessageEmitter {
   }
 
   /// Every property but `unknownFields`: (declaration name, type, initial value, comment).
-  typealias Property = (name: String, type: String, initial: String?, doc: String?)
+  typealias Property = (
+    name: String, type: String, initial: String?, doc: String?, isDeprecated: Bool
+  )
 
   var properties: [Property] {
     var result: [Property] = []
@@ -123,11 +125,12 @@ struct MessageEmitter {
         guard seen.insert(index).inserted, let oneof = oneofs.first(where: { $0.index == index })
         else { continue }
         let doc = context.comments[path + [8, Int32(index)]]
-        result.append((oneof.property, "\(oneof.type)?", nil, doc))
+        result.append((oneof.property, "\(oneof.type)?", nil, doc, false))
       } else {
         let options = descriptor.field[Int(field.index)].options
-        let doc = documentation(path + [2, field.index], deprecated: options?.deprecated)
-        result.append((field.name, field.type, field.initial, doc))
+        let doc = context.comments[path + [2, field.index]]
+        result.append(
+          (field.name, field.type, field.initial, doc, options?.deprecated == true))
       }
     }
     return result
@@ -161,6 +164,7 @@ struct MessageEmitter {
     printer.line()
     for property in properties {
       printer.doc(property.doc)
+      if property.isDeprecated { printer.line(Names.deprecated) }
       emitAccessor(property.name, property.type, to: &printer)
     }
     emitAccessor("unknownFields", "VencejoProtobuf::UnknownFields", to: &printer)

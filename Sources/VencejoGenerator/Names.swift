@@ -26,6 +26,9 @@ enum Names {
   private static let types: Set<String> = ["Type", "Protocol", "Self", "Any", "Storage"]
   private static let methods: Set<String> = ["self", "init", "channel", "methods", "descriptor"]
 
+  /// The attribute of what a file calls deprecated.
+  static let deprecated = "@available(*, deprecated, message: \"deprecated by its .proto file\")"
+
   static func escaped(_ name: String) -> String { keywords.contains(name) ? "`\(name)`" : name }
 
   /// The name as an argument's label. Backticks are a warning there, where they are not

@@ -5,7 +5,8 @@
 /// | `namespace` | the caseless enum all generated types nest in | from the package: `a.b.v1` gives `ABV1` |
 /// | `module` | the Swift module the code is compiled in, to qualify names with | none |
 /// | `visibility` | `public` or `internal` | `public` |
-/// | `services` | `true` or `false`: generate stubs too | `true` |
+/// | `services` | `none`, `client`, `server` or `both` (also `false` and `true`): which stubs | `both` |
+/// | `names` | how files are named: `dots` (`a.b.messages.swift` for `a/b.proto`, as SwiftPM wants each name of a module to be different), `path` (`a/b.messages.swift`) or `base` (`b.messages.swift`) | `dots` |
 /// | `import` | `package:Module::Namespace`: where another package's types are; may be repeated | `google.protobuf:VencejoProtobuf::Google` |
 public struct GeneratorOptions: Equatable, Sendable {
   /// Where the types of a protobuf package are found in Swift.
@@ -22,8 +23,32 @@ public struct GeneratorOptions: Equatable, Sendable {
   public var module = ""
   /// Whether declarations are public.
   public var isPublic = true
-  /// Whether stubs of services are generated.
-  public var services = true
+  /// Which stubs of services are generated.
+  public struct Services: OptionSet, Sendable {
+    public let rawValue: Int
+    public init(rawValue: Int) { self.rawValue = rawValue }
+    /// A struct with a method per rpc.
+    public static let client = Services(rawValue: 1)
+    /// A protocol to conform to.
+    public static let server = Services(rawValue: 2)
+    /// Both.
+    public static let both: Services = [.client, .server]
+  }
+
+  /// How the files are named.
+  public enum FileNames: String, Sendable {
+    /// `a.b.messages.swift` for `a/b.proto`.
+    case dots
+    /// `a/b.messages.swift`.
+    case path
+    /// `b.messages.swift`.
+    case base
+  }
+
+  /// Which stubs of services are generated.
+  public var services = Services.both
+  /// How the files are named.
+  public var fileNames = FileNames.dots
   /// Other packages.
   public var imports = [
     "google.protobuf": Import(module: "VencejoProtobuf", namespace: "Google"),
@@ -43,8 +68,15 @@ public struct GeneratorOptions: Equatable, Sendable {
       case ("module", let name): module = name
       case ("visibility", "public"): isPublic = true
       case ("visibility", "internal"): isPublic = false
-      case ("services", "true"): services = true
-      case ("services", "false"): services = false
+      case ("services", "true"), ("services", "both"): services = .both
+      case ("services", "false"), ("services", "none"): services = []
+      case ("services", "client"): services = .client
+      case ("services", "server"): services = .server
+      case ("names", _):
+        guard let names = FileNames(rawValue: value) else {
+          throw GeneratorError("names=\(value): expected dots, path or base")
+        }
+        fileNames = names
       case ("import", _):
         guard let (package, target) = Self.parseImport(value) else {
           throw GeneratorError("import=\(value): expected package:Module::Namespace")

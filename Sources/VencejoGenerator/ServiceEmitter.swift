@@ -66,14 +66,18 @@ struct ServiceEmitter {
     self.methods = methods
   }
 
-  func emit(namespace: String, to printer: inout Printer) {
+  func emit(
+    _ services: GeneratorOptions.Services, namespace: String, to printer: inout Printer
+  ) {
     printer.block("extension \(namespace) {") { printer in
-      emitProtocol(to: &printer)
-      printer.line()
-      emitClient(to: &printer)
+      if services.contains(.server) { emitProtocol(to: &printer) }
+      if services == .both { printer.line() }
+      if services.contains(.client) { emitClient(to: &printer) }
     }
-    printer.line()
-    emitDefaults(namespace: namespace, to: &printer)
+    if services.contains(.server) {
+      printer.line()
+      emitDefaults(namespace: namespace, to: &printer)
+    }
   }
 
   private func emitProtocol(to printer: inout Printer) {

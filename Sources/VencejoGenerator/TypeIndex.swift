@@ -83,9 +83,14 @@ final class TypeIndex {
     var seen: Set<String> = [name]
     var queue = [name]
     while let next = queue.popLast() {
+      if let known = checks[next] {
+        if !known { continue }
+        checks[name] = true
+        return true
+      }
       let entry = try type(next)
       for field in entry.message?.field ?? [] {
-        if checks[next] == true || entry.features.field(field).presence == .required {
+        if entry.features.field(field).presence == .required {
           checks[name] = true
           return true
         }
@@ -126,8 +131,12 @@ final class TypeIndex {
       }
     }
     size += oneofs.values.reduce(0, +)
-    // Set when a field led back here.
-    let isBoxed = layouts[name] != nil || size > Self.largestInline
+    // Set when a field led back here. What is deprecated is an accessor, which code of our own
+    // must not use: it goes to the storage behind it.
+    let isDeprecated = message.field.contains {
+      $0.options?.deprecated == true && ($0.oneofIndex == nil || $0.proto3Optional == true)
+    }
+    let isBoxed = layouts[name] != nil || size > Self.largestInline || isDeprecated
     let layout = Layout(size: isBoxed ? 8 : size, isBoxed: isBoxed)
     layouts[name] = layout
     return layout

@@ -9,13 +9,14 @@ enum Usage {
       console   talk to a server, at a terminal or from a script
       call      call any method of any gRPC server
       list      list the services and methods of any gRPC server
+      proto     messages between binary, JSON and text; what their types are
       admin     manage a server's data folder
       version   print the version
 
     'vencejo COMMAND --help' tells more.
     """
 
-  private static let commands = ["serve", "console", "call", "list", "admin", "version", "help"]
+  private static let commands = ["serve", "console", "call", "list", "proto", "admin", "version", "help"]
 
   static func suggestion(for word: String) -> String {
     guard let close = commands.min(by: { editDistance(word, $0) < editDistance(word, $1) }),

@@ -51,6 +51,14 @@ struct GeneratorTests {
     #expect(messages.contains("public var snakeCase: Swift::String = \"\""))
     #expect(messages.contains("public static let bProto"))
     #expect(respond(input, "services=false").file.count == 1)
+    #expect(respond(input, "services=none").file.count == 1)
+    let client = try #require(respond(input, "services=client").file.last?.content)
+    #expect(client.contains("struct ShapesClient") && !client.contains("ShapesService"))
+    let server = try #require(respond(input, "services=server").file.last?.content)
+    #expect(!server.contains("ShapesClient") && server.contains("protocol ShapesService"))
+    #expect(respond(input, "names=path").file[0].name == "a/b.messages.swift")
+    #expect(respond(input, "names=base").file[0].name == "b.messages.swift")
+    #expect(respond(input, "names=odd").error != nil)
   }
 
   /// At most 25 lines and 1 KB of source for an rpc.
@@ -69,6 +77,19 @@ struct GeneratorTests {
     for line in lines { #expect(stubs.contains(line)) }
     #expect(stubs.utf8.count < 4 * 1024)
     #expect(stubs.split(separator: "\n").count < 4 * 25)
+  }
+
+  @Test func deprecated() throws {
+    var old = field("old", 1, .string)
+    old.options = .init(deprecated: true)
+    var input = file([.init(name: "M", field: [old, field("new", 2, .string)])])
+    input.enumType = [
+      .init(name: "E", value: [.init(name: "E_A", number: 0), .init(name: "E_B", number: 1)])
+    ]
+    input.enumType[0].value[1].options = .init(deprecated: true)
+    let code = try #require(respond(input).file[0].content)
+    #expect(code.components("@available(*, deprecated") == 2)
+    #expect(code.contains("[.a, .init(rawValue: 1)]"))
   }
 
   @Test func visibility() throws {
@@ -131,5 +152,12 @@ struct GeneratorTests {
     let content = try #require(respond(input).file[0].content)
     #expect(content.contains("  /// A message.\n  ///\n  /// With two lines.\n  public struct M"))
     #expect(content.contains("    /// Behind.\n    public var f: Swift::Bool = false"))
+  }
+}
+
+extension String {
+  /// How often a text stands in this one.
+  fileprivate func components(_ text: String) -> Int {
+    ranges(of: text).count
   }
 }

@@ -130,7 +130,18 @@ struct JSONTableTests {
   ]
 
   /// Python is lenient where the mapping is not, or the other way round.
-  static let ours: [String: Bool] = [:]
+  static let ours: [String: Bool] = [
+    #"{"int32Value": 1, "int32_value": 2}"#: false,
+    #"{"floatValue": "3.5e38"}"#: false,
+    #"{"doubleValue": "inf"}"#: false,
+    #"{"doubleValue": "1e400"}"#: false,
+    #"{"colorValue": 1.5}"#: false,
+    #"{"colorValue": "1"}"#: false,
+    #"{"bytesValue": "="}"#: false,
+    "[]": false,
+    // The largest float, in its shortest form.
+    #"{"floatValue": 3.4028235e38}"#: true,
+  ]
 
   @Test(arguments: cases)
   func table(name: String, texts: [String]) throws {

@@ -432,11 +432,11 @@ extension Google {
     }
 
     public var missingRequiredField: Swift::String? {
-      if let path = VencejoProtobuf::Required.missing(in: self.messageType, "message_type") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.enumType, "enum_type") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.service, "service") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.`extension`, "extension") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.messageType, "message_type") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.enumType, "enum_type") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.service, "service") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.`extension`, "extension") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.options, "options") { return path }
       return nil
     }
   }
@@ -573,13 +573,13 @@ extension Google {
     }
 
     public var missingRequiredField: Swift::String? {
-      if let path = VencejoProtobuf::Required.missing(in: self.field, "field") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.`extension`, "extension") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.nestedType, "nested_type") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.enumType, "enum_type") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.extensionRange, "extension_range") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.oneofDecl, "oneof_decl") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.field, "field") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.`extension`, "extension") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.nestedType, "nested_type") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.enumType, "enum_type") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.extensionRange, "extension_range") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.oneofDecl, "oneof_decl") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.options, "options") { return path }
       return nil
     }
 
@@ -651,7 +651,7 @@ extension Google {
       }
 
       public var missingRequiredField: Swift::String? {
-        if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+        if let path = VencejoProtobuf::Required.missing(in: self.storage.value.options, "options") { return path }
         return nil
       }
     }
@@ -973,7 +973,7 @@ extension Google {
     }
 
     public var missingRequiredField: Swift::String? {
-      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.options, "options") { return path }
       return nil
     }
 
@@ -1089,78 +1089,20 @@ extension Google {
     }
 
     public var missingRequiredField: Swift::String? {
-      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.options, "options") { return path }
       return nil
     }
   }
 
   /// An enum.
   public struct EnumDescriptorProto: VencejoProtobuf::Message {
-    struct Storage: Swift::Sendable {
-      var name: Swift::String?
-      var value: [VencejoProtobuf::Google.EnumValueDescriptorProto] = []
-      var options: VencejoProtobuf::Google.EnumOptions?
-      var reservedRange: [VencejoProtobuf::Google.EnumDescriptorProto.EnumReservedRange] = []
-      var reservedName: [Swift::String] = []
-      var visibility: VencejoProtobuf::Google.SymbolVisibility?
-      var unknownFields = VencejoProtobuf::UnknownFields()
-      @inline(never)
-      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
-          case 18: reader.message(into: &self.value)
-          case 26: reader.message(into: &self.options)
-          case 34: reader.message(into: &self.reservedRange)
-          case 42: reader.looseStrings(into: &self.reservedName, &self.unknownFields)
-          case 48: if let value = reader.closed(VencejoProtobuf::Google.SymbolVisibility.self, &self.unknownFields) { self.visibility = value }
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.visibility { writer.enumeration(48, value) }
-        writer.list(VencejoProtobuf::Wire.LooseString.self, 42, self.reservedName)
-        writer.message(34, self.reservedRange)
-        if let value = self.options { writer.message(26, value) }
-        writer.message(18, self.value)
-        if let value = self.name { writer.string(10, value) }
-      }
-    }
-    var storage = VencejoProtobuf::Boxed(Storage())
-
-    public var name: Swift::String? {
-      get { self.storage.value.name }
-      _modify { yield &self.storage.value.name }
-    }
-    public var value: [VencejoProtobuf::Google.EnumValueDescriptorProto] {
-      get { self.storage.value.value }
-      _modify { yield &self.storage.value.value }
-    }
-    public var options: VencejoProtobuf::Google.EnumOptions? {
-      get { self.storage.value.options }
-      _modify { yield &self.storage.value.options }
-    }
-    public var reservedRange: [VencejoProtobuf::Google.EnumDescriptorProto.EnumReservedRange] {
-      get { self.storage.value.reservedRange }
-      _modify { yield &self.storage.value.reservedRange }
-    }
-    public var reservedName: [Swift::String] {
-      get { self.storage.value.reservedName }
-      _modify { yield &self.storage.value.reservedName }
-    }
-    public var visibility: VencejoProtobuf::Google.SymbolVisibility? {
-      get { self.storage.value.visibility }
-      _modify { yield &self.storage.value.visibility }
-    }
-    public var unknownFields: VencejoProtobuf::UnknownFields {
-      get { self.storage.value.unknownFields }
-      _modify { yield &self.storage.value.unknownFields }
-    }
+    public var name: Swift::String?
+    public var value: [VencejoProtobuf::Google.EnumValueDescriptorProto] = []
+    public var options: VencejoProtobuf::Google.EnumOptions?
+    public var reservedRange: [VencejoProtobuf::Google.EnumDescriptorProto.EnumReservedRange] = []
+    public var reservedName: [Swift::String] = []
+    public var visibility: VencejoProtobuf::Google.SymbolVisibility?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
 
     public static var messageName: Swift::String { "google.protobuf.EnumDescriptorProto" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
@@ -1173,16 +1115,38 @@ extension Google {
       reservedName: [Swift::String] = [],
       visibility: VencejoProtobuf::Google.SymbolVisibility? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, value: value, options: options, reservedRange: reservedRange, reservedName: reservedName, visibility: visibility))
+      self.name = name
+      self.value = value
+      self.options = options
+      self.reservedRange = reservedRange
+      self.reservedName = reservedName
+      self.visibility = visibility
     }
+    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      self.storage.value.decode(from: &reader)
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
+        case 18: reader.message(into: &self.value)
+        case 26: reader.message(into: &self.options)
+        case 34: reader.message(into: &self.reservedRange)
+        case 42: reader.looseStrings(into: &self.reservedName, &self.unknownFields)
+        case 48: if let value = reader.closed(VencejoProtobuf::Google.SymbolVisibility.self, &self.unknownFields) { self.visibility = value }
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
     }
+    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      left.storage === right.storage || left.isEncodedLike(right)
+      writer.unknown(self.unknownFields)
+      if let value = self.visibility { writer.enumeration(48, value) }
+      writer.list(VencejoProtobuf::Wire.LooseString.self, 42, self.reservedName)
+      writer.message(34, self.reservedRange)
+      if let value = self.options { writer.message(26, value) }
+      writer.message(18, self.value)
+      if let value = self.name { writer.string(10, value) }
     }
 
     public var missingRequiredField: Swift::String? {
@@ -1352,8 +1316,8 @@ extension Google {
     }
 
     public var missingRequiredField: Swift::String? {
-      if let path = VencejoProtobuf::Required.missing(in: self.method, "method") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.method, "method") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.options, "options") { return path }
       return nil
     }
   }
@@ -1450,13 +1414,13 @@ extension Google {
     }
 
     /// The value of `clientStreaming`, or its default.
-    public var clientStreamingOrDefault: Swift::Bool { self.clientStreaming ?? false }
+    public var clientStreamingOrDefault: Swift::Bool { self.storage.value.clientStreaming ?? false }
 
     /// The value of `serverStreaming`, or its default.
-    public var serverStreamingOrDefault: Swift::Bool { self.serverStreaming ?? false }
+    public var serverStreamingOrDefault: Swift::Bool { self.storage.value.serverStreaming ?? false }
 
     public var missingRequiredField: Swift::String? {
-      if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.options, "options") { return path }
       return nil
     }
   }
@@ -1557,7 +1521,7 @@ extension Google {
       get { self.storage.value.javaMultipleFiles }
       _modify { yield &self.storage.value.javaMultipleFiles }
     }
-    /// Deprecated.
+    @available(*, deprecated, message: "deprecated by its .proto file")
     public var javaGenerateEqualsAndHash: Swift::Bool? {
       get { self.storage.value.javaGenerateEqualsAndHash }
       _modify { yield &self.storage.value.javaGenerateEqualsAndHash }
@@ -1674,31 +1638,31 @@ extension Google {
     }
 
     /// The value of `javaMultipleFiles`, or its default.
-    public var javaMultipleFilesOrDefault: Swift::Bool { self.javaMultipleFiles ?? false }
+    public var javaMultipleFilesOrDefault: Swift::Bool { self.storage.value.javaMultipleFiles ?? false }
 
     /// The value of `javaStringCheckUtf8`, or its default.
-    public var javaStringCheckUtf8OrDefault: Swift::Bool { self.javaStringCheckUtf8 ?? false }
+    public var javaStringCheckUtf8OrDefault: Swift::Bool { self.storage.value.javaStringCheckUtf8 ?? false }
 
     /// The value of `optimizeFor`, or its default.
-    public var optimizeForOrDefault: VencejoProtobuf::Google.FileOptions.OptimizeMode { self.optimizeFor ?? .init(rawValue: 1) }
+    public var optimizeForOrDefault: VencejoProtobuf::Google.FileOptions.OptimizeMode { self.storage.value.optimizeFor ?? .init(rawValue: 1) }
 
     /// The value of `ccGenericServices`, or its default.
-    public var ccGenericServicesOrDefault: Swift::Bool { self.ccGenericServices ?? false }
+    public var ccGenericServicesOrDefault: Swift::Bool { self.storage.value.ccGenericServices ?? false }
 
     /// The value of `javaGenericServices`, or its default.
-    public var javaGenericServicesOrDefault: Swift::Bool { self.javaGenericServices ?? false }
+    public var javaGenericServicesOrDefault: Swift::Bool { self.storage.value.javaGenericServices ?? false }
 
     /// The value of `pyGenericServices`, or its default.
-    public var pyGenericServicesOrDefault: Swift::Bool { self.pyGenericServices ?? false }
+    public var pyGenericServicesOrDefault: Swift::Bool { self.storage.value.pyGenericServices ?? false }
 
     /// The value of `deprecated`, or its default.
-    public var deprecatedOrDefault: Swift::Bool { self.deprecated ?? false }
+    public var deprecatedOrDefault: Swift::Bool { self.storage.value.deprecated ?? false }
 
     /// The value of `ccEnableArenas`, or its default.
-    public var ccEnableArenasOrDefault: Swift::Bool { self.ccEnableArenas ?? true }
+    public var ccEnableArenasOrDefault: Swift::Bool { self.storage.value.ccEnableArenas ?? true }
 
     public var missingRequiredField: Swift::String? {
-      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.uninterpretedOption, "uninterpreted_option") { return path }
       return nil
     }
 
@@ -1723,15 +1687,79 @@ extension Google {
 
   /// Options of a message.
   public struct MessageOptions: VencejoProtobuf::Message {
-    public var messageSetWireFormat: Swift::Bool?
-    public var noStandardDescriptorAccessor: Swift::Bool?
-    public var deprecated: Swift::Bool?
-    public var mapEntry: Swift::Bool?
-    /// Deprecated.
-    public var deprecatedLegacyJsonFieldConflicts: Swift::Bool?
-    public var features: VencejoProtobuf::Google.FeatureSet?
-    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    struct Storage: Swift::Sendable {
+      var messageSetWireFormat: Swift::Bool?
+      var noStandardDescriptorAccessor: Swift::Bool?
+      var deprecated: Swift::Bool?
+      var mapEntry: Swift::Bool?
+      var deprecatedLegacyJsonFieldConflicts: Swift::Bool?
+      var features: VencejoProtobuf::Google.FeatureSet?
+      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 8: self.messageSetWireFormat = reader.bool()
+          case 16: self.noStandardDescriptorAccessor = reader.bool()
+          case 24: self.deprecated = reader.bool()
+          case 56: self.mapEntry = reader.bool()
+          case 88: self.deprecatedLegacyJsonFieldConflicts = reader.bool()
+          case 98: reader.message(into: &self.features)
+          case 7994: reader.message(into: &self.uninterpretedOption)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        writer.message(7994, self.uninterpretedOption)
+        if let value = self.features { writer.message(98, value) }
+        if let value = self.deprecatedLegacyJsonFieldConflicts { writer.bool(88, value) }
+        if let value = self.mapEntry { writer.bool(56, value) }
+        if let value = self.deprecated { writer.bool(24, value) }
+        if let value = self.noStandardDescriptorAccessor { writer.bool(16, value) }
+        if let value = self.messageSetWireFormat { writer.bool(8, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var messageSetWireFormat: Swift::Bool? {
+      get { self.storage.value.messageSetWireFormat }
+      _modify { yield &self.storage.value.messageSetWireFormat }
+    }
+    public var noStandardDescriptorAccessor: Swift::Bool? {
+      get { self.storage.value.noStandardDescriptorAccessor }
+      _modify { yield &self.storage.value.noStandardDescriptorAccessor }
+    }
+    public var deprecated: Swift::Bool? {
+      get { self.storage.value.deprecated }
+      _modify { yield &self.storage.value.deprecated }
+    }
+    public var mapEntry: Swift::Bool? {
+      get { self.storage.value.mapEntry }
+      _modify { yield &self.storage.value.mapEntry }
+    }
+    @available(*, deprecated, message: "deprecated by its .proto file")
+    public var deprecatedLegacyJsonFieldConflicts: Swift::Bool? {
+      get { self.storage.value.deprecatedLegacyJsonFieldConflicts }
+      _modify { yield &self.storage.value.deprecatedLegacyJsonFieldConflicts }
+    }
+    public var features: VencejoProtobuf::Google.FeatureSet? {
+      get { self.storage.value.features }
+      _modify { yield &self.storage.value.features }
+    }
+    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] {
+      get { self.storage.value.uninterpretedOption }
+      _modify { yield &self.storage.value.uninterpretedOption }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
 
     public static var messageName: Swift::String { "google.protobuf.MessageOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
@@ -1745,54 +1773,29 @@ extension Google {
       features: VencejoProtobuf::Google.FeatureSet? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
-      self.messageSetWireFormat = messageSetWireFormat
-      self.noStandardDescriptorAccessor = noStandardDescriptorAccessor
-      self.deprecated = deprecated
-      self.mapEntry = mapEntry
-      self.deprecatedLegacyJsonFieldConflicts = deprecatedLegacyJsonFieldConflicts
-      self.features = features
-      self.uninterpretedOption = uninterpretedOption
+      self.storage = VencejoProtobuf::Boxed(Storage(messageSetWireFormat: messageSetWireFormat, noStandardDescriptorAccessor: noStandardDescriptorAccessor, deprecated: deprecated, mapEntry: mapEntry, deprecatedLegacyJsonFieldConflicts: deprecatedLegacyJsonFieldConflicts, features: features, uninterpretedOption: uninterpretedOption))
     }
-    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 8: self.messageSetWireFormat = reader.bool()
-        case 16: self.noStandardDescriptorAccessor = reader.bool()
-        case 24: self.deprecated = reader.bool()
-        case 56: self.mapEntry = reader.bool()
-        case 88: self.deprecatedLegacyJsonFieldConflicts = reader.bool()
-        case 98: reader.message(into: &self.features)
-        case 7994: reader.message(into: &self.uninterpretedOption)
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
+      self.storage.value.decode(from: &reader)
     }
-    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      writer.message(7994, self.uninterpretedOption)
-      if let value = self.features { writer.message(98, value) }
-      if let value = self.deprecatedLegacyJsonFieldConflicts { writer.bool(88, value) }
-      if let value = self.mapEntry { writer.bool(56, value) }
-      if let value = self.deprecated { writer.bool(24, value) }
-      if let value = self.noStandardDescriptorAccessor { writer.bool(16, value) }
-      if let value = self.messageSetWireFormat { writer.bool(8, value) }
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
     }
 
     /// The value of `messageSetWireFormat`, or its default.
-    public var messageSetWireFormatOrDefault: Swift::Bool { self.messageSetWireFormat ?? false }
+    public var messageSetWireFormatOrDefault: Swift::Bool { self.storage.value.messageSetWireFormat ?? false }
 
     /// The value of `noStandardDescriptorAccessor`, or its default.
-    public var noStandardDescriptorAccessorOrDefault: Swift::Bool { self.noStandardDescriptorAccessor ?? false }
+    public var noStandardDescriptorAccessorOrDefault: Swift::Bool { self.storage.value.noStandardDescriptorAccessor ?? false }
 
     /// The value of `deprecated`, or its default.
-    public var deprecatedOrDefault: Swift::Bool { self.deprecated ?? false }
+    public var deprecatedOrDefault: Swift::Bool { self.storage.value.deprecated ?? false }
 
     public var missingRequiredField: Swift::String? {
-      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.uninterpretedOption, "uninterpreted_option") { return path }
       return nil
     }
   }
@@ -1884,7 +1887,7 @@ extension Google {
       get { self.storage.value.deprecated }
       _modify { yield &self.storage.value.deprecated }
     }
-    /// Deprecated.
+    @available(*, deprecated, message: "deprecated by its .proto file")
     public var weak: Swift::Bool? {
       get { self.storage.value.weak }
       _modify { yield &self.storage.value.weak }
@@ -1954,28 +1957,28 @@ extension Google {
     }
 
     /// The value of `ctype`, or its default.
-    public var ctypeOrDefault: VencejoProtobuf::Google.FieldOptions.CType { self.ctype ?? .init(rawValue: 0) }
+    public var ctypeOrDefault: VencejoProtobuf::Google.FieldOptions.CType { self.storage.value.ctype ?? .init(rawValue: 0) }
 
     /// The value of `jstype`, or its default.
-    public var jstypeOrDefault: VencejoProtobuf::Google.FieldOptions.JSType { self.jstype ?? .init(rawValue: 0) }
+    public var jstypeOrDefault: VencejoProtobuf::Google.FieldOptions.JSType { self.storage.value.jstype ?? .init(rawValue: 0) }
 
     /// The value of `lazy`, or its default.
-    public var lazyOrDefault: Swift::Bool { self.lazy ?? false }
+    public var lazyOrDefault: Swift::Bool { self.storage.value.lazy ?? false }
 
     /// The value of `unverifiedLazy`, or its default.
-    public var unverifiedLazyOrDefault: Swift::Bool { self.unverifiedLazy ?? false }
+    public var unverifiedLazyOrDefault: Swift::Bool { self.storage.value.unverifiedLazy ?? false }
 
     /// The value of `deprecated`, or its default.
-    public var deprecatedOrDefault: Swift::Bool { self.deprecated ?? false }
+    public var deprecatedOrDefault: Swift::Bool { self.storage.value.deprecated ?? false }
 
     /// The value of `weak`, or its default.
-    public var weakOrDefault: Swift::Bool { self.weak ?? false }
+    public var weakOrDefault: Swift::Bool { self.storage.value.weak ?? false }
 
     /// The value of `debugRedact`, or its default.
-    public var debugRedactOrDefault: Swift::Bool { self.debugRedact ?? false }
+    public var debugRedactOrDefault: Swift::Bool { self.storage.value.debugRedact ?? false }
 
     public var missingRequiredField: Swift::String? {
-      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.uninterpretedOption, "uninterpreted_option") { return path }
       return nil
     }
 
@@ -2215,13 +2218,65 @@ extension Google {
 
   /// Options of an enum.
   public struct EnumOptions: VencejoProtobuf::Message {
-    public var allowAlias: Swift::Bool?
-    public var deprecated: Swift::Bool?
-    /// Deprecated.
-    public var deprecatedLegacyJsonFieldConflicts: Swift::Bool?
-    public var features: VencejoProtobuf::Google.FeatureSet?
-    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    struct Storage: Swift::Sendable {
+      var allowAlias: Swift::Bool?
+      var deprecated: Swift::Bool?
+      var deprecatedLegacyJsonFieldConflicts: Swift::Bool?
+      var features: VencejoProtobuf::Google.FeatureSet?
+      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 16: self.allowAlias = reader.bool()
+          case 24: self.deprecated = reader.bool()
+          case 48: self.deprecatedLegacyJsonFieldConflicts = reader.bool()
+          case 58: reader.message(into: &self.features)
+          case 7994: reader.message(into: &self.uninterpretedOption)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        writer.message(7994, self.uninterpretedOption)
+        if let value = self.features { writer.message(58, value) }
+        if let value = self.deprecatedLegacyJsonFieldConflicts { writer.bool(48, value) }
+        if let value = self.deprecated { writer.bool(24, value) }
+        if let value = self.allowAlias { writer.bool(16, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var allowAlias: Swift::Bool? {
+      get { self.storage.value.allowAlias }
+      _modify { yield &self.storage.value.allowAlias }
+    }
+    public var deprecated: Swift::Bool? {
+      get { self.storage.value.deprecated }
+      _modify { yield &self.storage.value.deprecated }
+    }
+    @available(*, deprecated, message: "deprecated by its .proto file")
+    public var deprecatedLegacyJsonFieldConflicts: Swift::Bool? {
+      get { self.storage.value.deprecatedLegacyJsonFieldConflicts }
+      _modify { yield &self.storage.value.deprecatedLegacyJsonFieldConflicts }
+    }
+    public var features: VencejoProtobuf::Google.FeatureSet? {
+      get { self.storage.value.features }
+      _modify { yield &self.storage.value.features }
+    }
+    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] {
+      get { self.storage.value.uninterpretedOption }
+      _modify { yield &self.storage.value.uninterpretedOption }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
 
     public static var messageName: Swift::String { "google.protobuf.EnumOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
@@ -2233,42 +2288,23 @@ extension Google {
       features: VencejoProtobuf::Google.FeatureSet? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
-      self.allowAlias = allowAlias
-      self.deprecated = deprecated
-      self.deprecatedLegacyJsonFieldConflicts = deprecatedLegacyJsonFieldConflicts
-      self.features = features
-      self.uninterpretedOption = uninterpretedOption
+      self.storage = VencejoProtobuf::Boxed(Storage(allowAlias: allowAlias, deprecated: deprecated, deprecatedLegacyJsonFieldConflicts: deprecatedLegacyJsonFieldConflicts, features: features, uninterpretedOption: uninterpretedOption))
     }
-    @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 16: self.allowAlias = reader.bool()
-        case 24: self.deprecated = reader.bool()
-        case 48: self.deprecatedLegacyJsonFieldConflicts = reader.bool()
-        case 58: reader.message(into: &self.features)
-        case 7994: reader.message(into: &self.uninterpretedOption)
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
+      self.storage.value.decode(from: &reader)
     }
-    @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      writer.message(7994, self.uninterpretedOption)
-      if let value = self.features { writer.message(58, value) }
-      if let value = self.deprecatedLegacyJsonFieldConflicts { writer.bool(48, value) }
-      if let value = self.deprecated { writer.bool(24, value) }
-      if let value = self.allowAlias { writer.bool(16, value) }
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
     }
 
     /// The value of `deprecated`, or its default.
-    public var deprecatedOrDefault: Swift::Bool { self.deprecated ?? false }
+    public var deprecatedOrDefault: Swift::Bool { self.storage.value.deprecated ?? false }
 
     public var missingRequiredField: Swift::String? {
-      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.uninterpretedOption, "uninterpreted_option") { return path }
       return nil
     }
   }
@@ -2357,13 +2393,13 @@ extension Google {
     }
 
     /// The value of `deprecated`, or its default.
-    public var deprecatedOrDefault: Swift::Bool { self.deprecated ?? false }
+    public var deprecatedOrDefault: Swift::Bool { self.storage.value.deprecated ?? false }
 
     /// The value of `debugRedact`, or its default.
-    public var debugRedactOrDefault: Swift::Bool { self.debugRedact ?? false }
+    public var debugRedactOrDefault: Swift::Bool { self.storage.value.debugRedact ?? false }
 
     public var missingRequiredField: Swift::String? {
-      if let path = VencejoProtobuf::Required.missing(in: self.uninterpretedOption, "uninterpreted_option") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.uninterpretedOption, "uninterpreted_option") { return path }
       return nil
     }
   }

@@ -578,53 +578,53 @@ extension Legacy {
     }
 
     /// The value of `int32`, or its default.
-    var int32OrDefault: Swift::Int32 { self.int32 ?? -42 }
+    var int32OrDefault: Swift::Int32 { self.storage.value.int32 ?? -42 }
 
     /// The value of `uint64`, or its default.
-    var uint64OrDefault: Swift::UInt64 { self.uint64 ?? 18446744073709551615 }
+    var uint64OrDefault: Swift::UInt64 { self.storage.value.uint64 ?? 18446744073709551615 }
 
     /// The value of `sint64`, or its default.
-    var sint64OrDefault: Swift::Int64 { self.sint64 ?? -9223372036854775808 }
+    var sint64OrDefault: Swift::Int64 { self.storage.value.sint64 ?? -9223372036854775808 }
 
     /// The value of `float`, or its default.
-    var floatOrDefault: Swift::Float { self.float ?? .init(bitPattern: 818817167) }
+    var floatOrDefault: Swift::Float { self.storage.value.float ?? .init(bitPattern: 818817167) }
 
     /// The value of `double`, or its default.
-    var doubleOrDefault: Swift::Double { self.double ?? .init(bitPattern: 9218868437227405312) }
+    var doubleOrDefault: Swift::Double { self.storage.value.double ?? .init(bitPattern: 9218868437227405312) }
 
     /// The value of `notANumber`, or its default.
-    var notANumberOrDefault: Swift::Double { self.notANumber ?? .init(bitPattern: 9221120237041090560) }
+    var notANumberOrDefault: Swift::Double { self.storage.value.notANumber ?? .init(bitPattern: 9221120237041090560) }
 
     /// The value of `negative`, or its default.
-    var negativeOrDefault: Swift::Double { self.negative ?? .init(bitPattern: 18442240474082181120) }
+    var negativeOrDefault: Swift::Double { self.storage.value.negative ?? .init(bitPattern: 18442240474082181120) }
 
     /// The value of `bool`, or its default.
-    var boolOrDefault: Swift::Bool { self.bool ?? true }
+    var boolOrDefault: Swift::Bool { self.storage.value.bool ?? true }
 
     /// The value of `string`, or its default.
-    var stringOrDefault: Swift::String { self.string ?? "a\"\\\u{a}\u{e9}?" }
+    var stringOrDefault: Swift::String { self.storage.value.string ?? "a\"\\\u{a}\u{e9}?" }
 
     /// The value of `bytes`, or its default.
-    var bytesOrDefault: [Swift::UInt8] { self.bytes ?? [0, 1, 92, 34, 254] }
+    var bytesOrDefault: [Swift::UInt8] { self.storage.value.bytes ?? [0, 1, 92, 34, 254] }
 
     /// The value of `closed`, or its default.
-    var closedOrDefault: VencejoJSONTests::Legacy.Closed { self.closed ?? .init(rawValue: 9) }
+    var closedOrDefault: VencejoJSONTests::Legacy.Closed { self.storage.value.closed ?? .init(rawValue: 9) }
 
     /// The value of `plain`, or its default.
-    var plainOrDefault: Swift::Double { self.plain ?? 0.25 }
+    var plainOrDefault: Swift::Double { self.storage.value.plain ?? 0.25 }
 
     /// The value of `first`, or its default.
     var firstOrDefault: Swift::Int32 {
-      if case .first(let value)? = self.either { value } else { 7 }
+      if case .first(let value)? = self.storage.value.either { value } else { 7 }
     }
 
     /// The value of `default`, or its default.
     var defaultOrDefault: Swift::String {
-      if case .`default`(let value)? = self.either { value } else { "x" }
+      if case .`default`(let value)? = self.storage.value.either { value } else { "x" }
     }
 
     /// The value of `class`, or its default.
-    var classOrDefault: Swift::String { self.`class` ?? "" }
+    var classOrDefault: Swift::String { self.storage.value.`class` ?? "" }
 
     enum Either: Swift::Hashable, Swift::Sendable {
       case first(Swift::Int32)
@@ -733,12 +733,12 @@ extension Legacy {
     }
 
     var missingRequiredField: Swift::String? {
-      if self.id == nil { return "id" }
-      if let path = VencejoProtobuf::Required.missing(in: self.next, "next") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.list, "list") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.map, "map") { return path }
-      if case .one(let value)? = self.either, let path = VencejoProtobuf::Required.missing(in: value, "one") { return path }
-      if let path = VencejoProtobuf::Required.missing(in: self.part, "part") { return path }
+      if self.storage.value.id == nil { return "id" }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.next, "next") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.list, "list") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.map, "map") { return path }
+      if case .one(let value)? = self.storage.value.either, let path = VencejoProtobuf::Required.missing(in: value, "one") { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.part, "part") { return path }
       return nil
     }
 
