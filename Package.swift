@@ -27,6 +27,10 @@ let package = Package(
   name: "vencejo",
   products: [
     .library(name: "VencejoProtobuf", targets: ["VencejoProtobuf"]),
+    .library(name: "VencejoDescriptors", targets: ["VencejoDescriptors"]),
+    .library(name: "VencejoJSON", targets: ["VencejoJSON"]),
+    .library(name: "VencejoText", targets: ["VencejoText"]),
+    .library(name: "VencejoGenerator", targets: ["VencejoGenerator"]),
     .library(name: "VencejoRPC", targets: ["VencejoRPC"]),
     .library(name: "VencejoClient", targets: ["VencejoClient"]),
     .executable(name: "vencejo", targets: ["vencejo"]),
