@@ -57,13 +57,20 @@ struct EnumEmitter {
           printer.line("}")
         }
       }
-      printer.line(
-        "\(access)static var allCases: [Self] { [\(distinct.joined(separator: ", "))] }")
+      // A literal of thousands of values takes the compiler a gigabyte of memory.
+      let all =
+        distinct.count > 200
+        ? "([\(Self.ranges(seen, asRanges: true))] "
+          + "as [Swift::ClosedRange<Swift::Int32>]).flatMap { $0.map { Self(rawValue: $0) } }"
+        : "[\(distinct.joined(separator: ", "))]"
+      printer.line("\(access)static var allCases: [Self] { \(all) }")
     }
   }
 
   /// Patterns for the numbers, each run of them one pattern.
-  private static func ranges(_ numbers: Set<Int32>) -> String {
+  private static func ranges(
+    _ numbers: Set<Int32>, asRanges: Bool = false
+  ) -> String {
     var runs: [ClosedRange<Int32>] = []
     for number in numbers.sorted() {
       if let last = runs.last, last.upperBound == number - 1 {
@@ -72,7 +79,11 @@ struct EnumEmitter {
         runs.append(number...number)
       }
     }
-    return runs.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)...\($0.upperBound)" }
-      .joined(separator: ", ")
+    // `-7...-5` would not parse.
+    func bound(_ number: Int32) -> String { number < 0 ? "(\(number))" : "\(number)" }
+    return runs.map {
+      $0.count == 1 && !asRanges
+        ? "\($0.lowerBound)" : "\(bound($0.lowerBound))...\(bound($0.upperBound))"
+    }.joined(separator: ", ")
   }
 }

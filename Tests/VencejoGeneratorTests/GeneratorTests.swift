@@ -92,6 +92,18 @@ struct GeneratorTests {
     #expect(code.contains("[.a, .init(rawValue: 1)]"))
   }
 
+  /// A literal of each value would take the compiler a gigabyte.
+  @Test func largeAndNegativeEnums() throws {
+    var input = file([])
+    input.syntax = nil
+    input.enumType = [
+      .init(name: "E", value: (-3..<300).map { .init(name: "V\($0 + 3)", number: $0) })
+    ]
+    let code = try #require(respond(input).file[0].content)
+    #expect(code.contains("case (-3)...299: true"))
+    #expect(code.contains("([(-3)...299] as [Swift::ClosedRange<Swift::Int32>]).flatMap"))
+  }
+
   @Test func visibility() throws {
     let response = respond(file([.init(name: "M")]), "visibility=internal")
     #expect(response.file[0].content?.contains("public") == false)
