@@ -16,7 +16,9 @@ enum Usage {
     'vencejo COMMAND --help' tells more.
     """
 
-  private static let commands = ["serve", "console", "call", "list", "proto", "admin", "version", "help"]
+  private static let commands = [
+    "serve", "console", "call", "list", "proto", "admin", "version", "help",
+  ]
 
   static func suggestion(for word: String) -> String {
     guard let close = commands.min(by: { editDistance(word, $0) < editDistance(word, $1) }),
