@@ -24,9 +24,11 @@ class EchoChecks:
     """Mixed into a TestCase that sets `address`."""
 
     address = ""
+    # For TLS.
+    credentials = None
 
     def setUp(self):
-        self.channel = harness.channel(self.address)
+        self.channel = harness.channel(self.address, credentials=self.credentials)
         self.addCleanup(self.channel.close)
         self.echo = interop_pb2_grpc.EchoStub(self.channel)
 
@@ -224,7 +226,7 @@ class EchoChecks:
         self.assertTrue(self.ended(key).cancelled)
 
     def test_lost_connection_ends_the_handler(self):
-        other = harness.channel(self.address)
+        other = harness.channel(self.address, credentials=self.credentials)
         key = harness.new_id()
         call = interop_pb2_grpc.EchoStub(other).Hold(
             interop_pb2.HoldRequest(key=key), timeout=LIMIT)

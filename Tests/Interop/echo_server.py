@@ -1,6 +1,6 @@
 """A grpcio server of interop.proto.
 
-usage: echo_server.py [ADDRESS]  (127.0.0.1:0 by default)
+usage: echo_server.py [ADDRESS [CERTIFICATE KEY [CLIENTS' ISSUERS]]]  (127.0.0.1:0 by default)
 
 Prints `listening on ADDRESS` once it accepts and serves until it is told to end.
 """
@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from concurrent import futures
+from pathlib import Path
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -156,7 +157,11 @@ def main() -> None:
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
     # This package knows v1alpha only: what most servers out there still speak.
     reflection.enable_server_reflection([SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
-    port = server.add_insecure_port(address)
+    if files := [Path(name).read_bytes() for name in sys.argv[2:]]:
+        port = server.add_secure_port(address, grpc.ssl_server_credentials(
+            [(files[1], files[0])], *files[2:], require_client_auth=len(files) > 2))
+    else:
+        port = server.add_insecure_port(address)
     server.start()
     print(f"listening on {address.rsplit(':', 1)[0]}:{port}", flush=True)
     signal.sigwait({signal.SIGTERM, signal.SIGINT})

@@ -142,8 +142,8 @@ class Server:
         return socket.create_connection((host, int(port)), timeout=LIMIT)
 
 
-def channel(address: str, *options) -> grpc.Channel:
-    return grpc.insecure_channel(address, options=[
+def channel(address: str, *options, credentials=None) -> grpc.Channel:
+    options = [
         # One connection each, quick to come back: tests restart servers.
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.initial_reconnect_backoff_ms", 50),
@@ -153,7 +153,10 @@ def channel(address: str, *options) -> grpc.Channel:
         ("grpc.max_send_message_length", 8 << 20),
         ("grpc.enable_retries", 0),
         *options,
-    ])
+    ]
+    if credentials is None:
+        return grpc.insecure_channel(address, options=options)
+    return grpc.secure_channel(address, credentials, options=options)
 
 
 def new_id() -> str:
