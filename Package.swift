@@ -118,6 +118,9 @@ let package = Package(
     .target(
       name: "ProtobufOracle", dependencies: ["VencejoProtobuf"], path: "Tests/Oracle",
       exclude: ["oracle.py"], swiftSettings: settings),
+    .target(
+      name: "TestCertificates", dependencies: ["VencejoHTTP2"], path: "Tests/Certificates",
+      swiftSettings: settings),
     tests("VencejoProtobufTests", ["VencejoProtobuf", "ProtobufOracle"]),
     tests(
       "VencejoDescriptorsTests", ["VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle"]),
@@ -128,10 +131,13 @@ let package = Package(
       "VencejoTextTests",
       ["VencejoText", "VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle"]),
     tests("VencejoGeneratorTests", ["VencejoGenerator", "VencejoProtobuf"]),
-    tests("VencejoHTTP2Tests", ["VencejoHTTP2", "CLinux", "CNGHTTP2"]),
+    tests("VencejoHTTP2Tests", ["VencejoHTTP2", "CLinux", "CNGHTTP2", "TestCertificates"]),
     tests(
       "VencejoRPCTests",
-      ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoCompression", "InteropEcho"]),
+      [
+        "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoCompression", "InteropEcho",
+        "TestCertificates",
+      ]),
     tests("VencejoSQLiteTests", ["VencejoSQLite"]),
     tests("VencejoCryptoTests", ["VencejoCrypto"]),
     tests("VencejoCompressionTests", ["VencejoCompression"]),

@@ -1,25 +1,30 @@
 import Glibc
-import Testing
-
-@testable import VencejoHTTP2
+public import VencejoHTTP2
 
 /// Certificates that the openssl command makes, in a folder of their own.
-final class Certificates: Sendable {
-  let folder: String
+public final class Certificates: Sendable {
+  struct Failed: Error {
+    let command: [String]
+  }
 
-  init() throws {
+  private let folder: String
+
+  public init() throws {
     var template = Array("/tmp/vencejo-tls-XXXXXX".utf8CString)
-    folder = try #require(mkdtemp(&template).map { String(cString: $0) })
+    guard let made = mkdtemp(&template) else { throw Failed(command: ["mkdtemp"]) }
+    folder = String(cString: made)
   }
 
   deinit { _ = Self.run(["rm", "-rf", folder]) }
 
-  func path(_ name: String) -> String { "\(folder)/\(name)" }
-  func pem(_ name: String) -> PEM { .file(path("\(name).pem")) }
-  func key(_ name: String) -> PEM { .file(path("\(name).key")) }
+  /// A file in the folder.
+  public func path(_ name: String) -> String { "\(folder)/\(name)" }
+  /// A certificate made before, and its key.
+  public func pem(_ name: String) -> PEM { .file(path("\(name).pem")) }
+  public func key(_ name: String) -> PEM { .file(path("\(name).key")) }
 
   /// An issuer.
-  func issuer(_ name: String) throws {
+  public func issuer(_ name: String) throws {
     try openssl(
       ["req", "-x509"] + Self.newKey + [
         "-nodes", "-keyout", path("\(name).key"), "-out", path("\(name).pem"), "-subj",
@@ -28,12 +33,12 @@ final class Certificates: Sendable {
   }
 
   /// A certificate `name` from `issuer`; `alternatives` as openssl's configuration writes them.
-  func leaf(
+  public func leaf(
     _ name: String, from issuer: String, subject: String? = nil,
     alternatives: String = "DNS:localhost,IP:127.0.0.1", days: Int = 2
   ) throws {
     let extensions = path("\(name).cnf")
-    let file = try #require(fopen(extensions, "w"))
+    guard let file = fopen(extensions, "w") else { throw Failed(command: [extensions]) }
     fputs("subjectAltName=\(alternatives)\n", file)
     fclose(file)
     try openssl(
@@ -50,11 +55,9 @@ final class Certificates: Sendable {
 
   private static let newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
 
-  @discardableResult
-  func openssl(_ arguments: [String]) throws -> Int32 {
-    let status = Self.run(["openssl"] + arguments)
-    try #require(status == 0, "openssl \(arguments) failed")
-    return status
+  /// Runs the openssl command.
+  public func openssl(_ arguments: [String]) throws {
+    guard Self.run(["openssl"] + arguments) == 0 else { throw Failed(command: arguments) }
   }
 
   /// Runs a program quietly and returns its exit status.
