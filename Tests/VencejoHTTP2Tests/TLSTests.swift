@@ -386,16 +386,16 @@ private final class Room {
 /// Hands bytes on between two sockets, a few at a time.
 private final class Relay: Sendable {
   let address: SocketAddress
-  private let listening: Int32
 
   init(to target: SocketAddress, pieces: Int) throws {
     let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    listening = fd
     _ = try SocketAddress(parsing: "127.0.0.1:0").withSockAddr { bind(fd, $0, $1) }
     _ = Glibc.listen(fd, 1)
     address = try #require(SocketAddress.local(of: fd))
+    // The thread closes what it uses: a number closed elsewhere may be another's by then.
     Self.thread {
       let near = accept(fd, nil, nil)
+      close(fd)
       let far = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
       _ = target.withSockAddr { connect(far, $0, $1) }
       for one in [near, far] { Syscalls.setOption(one, Int32(IPPROTO_TCP), TCP_NODELAY, 1) }
@@ -403,8 +403,6 @@ private final class Relay: Sendable {
       Self.copy(near, far, pieces)
     }
   }
-
-  deinit { close(listening) }
 
   private static func copy(_ from: Int32, _ to: Int32, _ pieces: Int) {
     var bytes = [UInt8](repeating: 0, count: pieces)
