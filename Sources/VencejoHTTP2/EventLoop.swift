@@ -111,8 +111,12 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
     return Unmanaged<EventLoop>.fromOpaque(pointer).takeUnretainedValue()
   }
 
-  /// Whether the caller is on the loop's thread.
-  public var isCurrent: Bool { pthread_equal(pthread_self(), thread) != 0 }
+  /// Whether the caller is on the loop's thread. Threads are not compared: one that comes
+  /// later may have the number of a loop's that has ended, and what it gave that loop to do
+  /// would never be done.
+  public var isCurrent: Bool {
+    pthread_getspecific(currentLoopKey) == Unmanaged.passUnretained(self).toOpaque()
+  }
 
   /// Runs `work` in a tick, in the order of the calls. From any thread.
   public func execute(_ work: @escaping @Sendable () -> Void) { _ = submit(.work(work)) }

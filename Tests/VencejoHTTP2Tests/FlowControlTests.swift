@@ -31,6 +31,8 @@ func shutdownWrite(_ peer: RawPeer) { _ = shutdown(peer.fd, Int32(SHUT_WR)) }
       $0.initialConnectionWindow = 100_000
     }
     h.peer.preface()
+    // Until its acknowledgement a stream's window is the 65,535 bytes of the standard.
+    h.peer.frame(Frame.settings, 1)
     h.peer.open(1, "/greedy")
     for _ in 0..<6 { h.peer.data(1, [UInt8](repeating: 0, count: 16_000)) }
     h.peer.frame(Frame.ping, 0, 0, [0, 0, 0, 0, 0, 0, 0, 1])
