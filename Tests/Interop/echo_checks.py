@@ -116,7 +116,8 @@ class EchoChecks:
     def test_a_small_message_that_is_large_inside(self):
         """64 MiB of zeros make 64 KiB: refused before they are unpacked."""
         for kind in (grpc.Compression.Gzip, grpc.Compression.Deflate):
-            large = harness.channel(self.address, ("grpc.max_send_message_length", -1))
+            large = harness.channel(self.address, ("grpc.max_send_message_length", -1),
+                                    credentials=self.credentials)
             echo = interop_pb2_grpc.EchoStub(large)
             error = self.failed(lambda: echo.Unary(
                 Request(payload=bytes(64 << 20)), timeout=LIMIT, compression=kind))
