@@ -18,6 +18,8 @@ class CallCore: @unchecked Sendable {
   final var stream: HTTP2Stream?
   /// Loop.
   final var deframer: Deframer
+  /// Loop. Nil when nobody observes.
+  final var tally: CallTally?
 
   /// What readers and writers on other threads need. Nil for one message each way, which
   /// neither waits for the other; set before anybody else knows of the call.
@@ -26,6 +28,12 @@ class CallCore: @unchecked Sendable {
   init(loop: EventLoop, receiveLimit: Int) {
     self.loop = loop
     deframer = Deframer(limit: receiveLimit)
+  }
+
+  /// Loop. Hands a sealed frame to the stream.
+  final func put(_ frame: [UInt8], on stream: HTTP2Stream) {
+    stream.send(data: frame)
+    if let tally { tally.sent(frame.count) }
   }
 
   /// Makes ready for streams of messages.
@@ -219,7 +227,7 @@ extension CallCore {
       if let closed = buffers.outbound.withLock({ $0.closed }) { throw closed }
       flush()
       if let stream = streamForMessages() {
-        stream.send(data: frame)
+        put(frame, on: stream)
         full = stream.queuedBytes > Self.highWaterMark
         if full { buffers.outbound.withLock { $0.blocked = true } }
       } else {
@@ -239,7 +247,7 @@ extension CallCore {
     guard let stream = streamForMessages(), stream.queuedBytes <= Self.highWaterMark else {
       return false
     }
-    stream.send(data: frame)
+    put(frame, on: stream)
     if stream.queuedBytes > Self.highWaterMark { buffers.outbound.withLock { $0.blocked = true } }
     return true
   }
@@ -274,7 +282,7 @@ extension CallCore {
       return (state.pending, state.finishRequested)
     }
     guard !frames.isEmpty || finish, let stream = streamForMessages() else { return }
-    for frame in frames { stream.send(data: frame) }
+    for frame in frames { put(frame, on: stream) }
     if finish { stream.finish() }
     let blocked = stream.queuedBytes > Self.highWaterMark
     let waiters = buffers.outbound.withLock { state in

@@ -14,6 +14,8 @@ public final class Channel: Sendable {
     public var retryPolicy: RetryPolicy?
     /// See every call, the first one outermost. None costs nothing.
     public var interceptors: [any ClientInterceptor] = []
+    /// Are told of every call, attempt and connection. None costs nothing.
+    public var observers: [any RPCObserver] = []
 
     public init() {}
   }
@@ -92,7 +94,8 @@ public final class Channel: Sendable {
     // A channel that goes away fails its calls; this one is still needed.
     defer { withExtendedLifetime(self) {} }
     let call = ClientCall(
-      path, options, core: try core(), request: EncodedMessage(request).frame, expectsOne: true)
+      path, options, core: try core(), request: EncodedMessage(request).frame, expectsOne: true,
+      requestTypeName: Request.messageName)
     call.start()
     return try Self.decode(await call.singleResponse())
   }
@@ -100,32 +103,36 @@ public final class Channel: Sendable {
   public func serverStreaming<Request: Message, Response: Message>(
     _ path: String, _ request: Request, _ options: CallOptions = .init()
   ) -> ServerStreamingCall<Response> {
-    ServerStreamingCall(handle(path, options, EncodedMessage(request).frame, expectsOne: false))
+    ServerStreamingCall(
+      handle(
+        path, options, EncodedMessage(request).frame, expectsOne: false, type: Request.messageName))
   }
 
   public func clientStreaming<Request: Message, Response: Message>(
     _ path: String, _ options: CallOptions = .init()
   ) -> ClientStreamingCall<Request, Response> {
-    ClientStreamingCall(handle(path, options, nil, expectsOne: true))
+    ClientStreamingCall(handle(path, options, nil, expectsOne: true, type: Request.messageName))
   }
 
   public func bidirectional<Request: Message, Response: Message>(
     _ path: String, _ options: CallOptions = .init()
   ) -> BidirectionalCall<Request, Response> {
-    BidirectionalCall(handle(path, options, nil, expectsOne: false))
+    BidirectionalCall(handle(path, options, nil, expectsOne: false, type: Request.messageName))
   }
 
   /// A call on bytes, for proxies and tools that know messages by descriptor only.
   public func bytes(_ path: String, _ options: CallOptions = .init()) -> BytesCall {
-    BytesCall(handle(path, options, nil, expectsOne: false))
+    BytesCall(handle(path, options, nil, expectsOne: false, type: ""))
   }
 
   private func handle(
-    _ path: String, _ options: CallOptions, _ request: [UInt8]?, expectsOne: Bool
+    _ path: String, _ options: CallOptions, _ request: [UInt8]?, expectsOne: Bool,
+    type: String
   ) -> CallHandle {
     do {
       let call = ClientCall(
-        path, options, core: try core(), request: request, expectsOne: expectsOne)
+        path, options, core: try core(), request: request, expectsOne: expectsOne,
+        requestTypeName: type)
       call.start()
       return CallHandle(.success(call), channel: self)
     } catch {

@@ -30,6 +30,10 @@ final class ChannelCore: @unchecked Sendable {
   var retryPolicy: RetryPolicy? { configuration.retryPolicy }
   /// Any thread.
   var interceptors: [any ClientInterceptor] { configuration.interceptors }
+  /// Any thread.
+  var observers: [any RPCObserver] { configuration.observers }
+  /// Any thread.
+  var targetName: String { target.description }
 
   init(loop: EventLoop, target: Target, tls: ClientTLS?, configuration: Channel.Configuration) {
     self.loop = loop
@@ -127,6 +131,7 @@ final class ChannelCore: @unchecked Sendable {
 
   private func connected(_ connection: HTTP2Connection) {
     connection.handler = ChannelConnectionHandler(core: self)
+    for observer in observers { observer.connectionBegan(connection.peerAddress) }
     failures = 0
     lastError = nil
     state = .ready(connection)
@@ -157,6 +162,7 @@ final class ChannelCore: @unchecked Sendable {
 
   fileprivate func closed(_ connection: HTTP2Connection, error: HTTP2Error?) {
     connection.handler = nil
+    for observer in observers { observer.connectionEnded(connection.peerAddress, error) }
     guard case .ready(let current) = state, current === connection else { return }
     if let error {
       lastError = RPCError(.unavailable, "the connection broke: \(error)", origin: .transport)

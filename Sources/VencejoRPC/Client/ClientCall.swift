@@ -26,6 +26,8 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   }
 
   let path: String
+  /// Of the request's message; empty for a call on bytes.
+  let requestTypeName: String
   /// Changed by interceptors only, before the call begins.
   var options: CallOptions
   /// One response message is expected: it is kept for `singleResponse`.
@@ -39,6 +41,8 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   private let created = ContinuousClock.now
   private let inheritedDeadline = CallScope.deadline
   private let gate = Mutex(Gate())
+  /// Of the call as a whole; `tally` is the attempt's. Nil when nobody observes.
+  private let observation: CallTally?
 
   // Loop.
   private var phase = Phase.waiting
@@ -56,19 +60,28 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   private let outcome = Mutex(Outcome())
 
   init(
-    _ path: String, _ options: CallOptions, core: ChannelCore, request: [UInt8]?, expectsOne: Bool
+    _ path: String, _ options: CallOptions, core: ChannelCore, request: [UInt8]?, expectsOne: Bool,
+    requestTypeName: String = ""
   ) {
     self.path = path
+    self.requestTypeName = requestTypeName
     self.options = options
     self.core = core
     self.request = request
     self.expectsOne = expectsOne
     finishedSending = request != nil
     transforms = core.interceptors.isEmpty ? nil : MessageTransforms()
+    let observers = core.observers
+    observation =
+      observers.isEmpty
+      ? nil
+      : CallTally(
+        observers, method: path, isRegistered: !requestTypeName.isEmpty, target: core.targetName)
     super.init(loop: core.loop, receiveLimit: options.maxReceiveMessageBytes)
     if request == nil || !expectsOne { openBuffers() }
   }
 
+  var targetName: String { core.targetName }
   var waitsForReady: Bool { options.waitForReady }
 
   // MARK: Any thread
@@ -167,6 +180,11 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
       guard left > .zero else { return abandon(Self.deadlinePassed) }
       timer = loop.schedule(after: left) { [weak self] in self?.abandon(Self.deadlinePassed) }
     }
+    submit()
+  }
+
+  private func submit() {
+    if let observation { tally = observation.attempt() }
     core.submit(self)
   }
 
@@ -189,7 +207,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
       self.stream = stream
       phase = .open
       if let request {
-        stream.send(data: compressed(request))
+        put(compressed(request), on: stream)
         stream.finish()
       } else {
         flush()
@@ -232,6 +250,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     case .initial(let metadata):
       request = nil
       if let encoding = head.encoding { deframer.compression = Compression(rawValue: encoding) }
+      let metadata = transforms?.initial(metadata) ?? metadata
       let waiters = outcome.withLock { state in
         state.initialMetadata = metadata
         return state.takeWaiters()
@@ -244,9 +263,11 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
 
   func stream(_ stream: HTTP2Stream, data: UnsafeRawBufferPointer) {
     guard phase == .open, stream === self.stream else { return stream.consume(data.count) }
+    if let tally { tally.received(data.count) }
     var rest = data
     do {
       while let message = try deframer.next(&rest) {
+        if let tally { tally.receivedMessage() }
         guard expectsOne else {
           deliver(message)
           continue
@@ -284,7 +305,8 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     if code == HTTP2Code.refusedStream, !head.hasBegun, request != nil, transparentRetries > 0 {
       transparentRetries -= 1
       phase = .waiting
-      core.submit(self)
+      if let tally { tally.end(.unavailable) }
+      submit()
       return
     }
     if let deadline, deadline <= .now { return finish(Self.deadlinePassed) }
@@ -309,13 +331,14 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     }
     attempts += 1
     phase = .waiting
+    if let tally { tally.end(error.code) }
     stream = nil
     head = ResponseHead()
     deframer = Deframer(limit: deframer.limit)
     single = nil
     retryTimer = loop.schedule(after: delay) { [weak self] in
       guard let self, self.phase == .waiting else { return }
-      self.core.submit(self)
+      self.submit()
     }
     return true
   }
@@ -338,6 +361,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     retryTimer?.cancel()
     retryTimer = nil
     request = nil
+    if let tally { tally.end(error?.code ?? .ok) }
     if error == nil { core.throttle.succeeded() }
     guard transforms != nil else { return conclude(error) }
     // Interceptors come between the call's end and its caller, unless the caller gave up.
@@ -349,9 +373,11 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   }
 
   private func conclude(_ error: RPCError?) {
+    if let observation { observation.end(error?.code ?? .ok) }
+    let trailing = transforms?.trailing(head.trailing) ?? head.trailing
     let waiters = outcome.withLock { state -> [UnsafeContinuation<Void, Never>] in
       guard state.end == nil else { return [] }
-      state.end = error.map { .failure($0) } ?? .success(head.trailing)
+      state.end = error.map { .failure($0) } ?? .success(trailing)
       state.single = single
       return state.takeWaiters()
     }

@@ -1,3 +1,5 @@
+public import VencejoProtobuf
+
 /// Sees every call of a channel: reads and changes options, metadata, messages and the
 /// status.
 ///
@@ -16,6 +18,9 @@ public struct ClientInterception: Sendable {
 
   /// `/package.Service/Method`.
   public var method: String { call.path }
+
+  /// The full name of the request's message, as `package.Message`; empty for a call on bytes.
+  public var requestTypeName: String { call.requestTypeName }
 
   /// What the caller says of the call, metadata included. Changes have an effect before
   /// `proceed()`.
@@ -36,7 +41,38 @@ public struct ClientInterception: Sendable {
     call.transforms?.addIncoming(transform)
   }
 
+  /// Passes the metadata before the first message through the transform, the innermost
+  /// interceptor's first.
+  public func mapInitialMetadata(_ transform: @escaping @Sendable (Metadata) -> Metadata) {
+    call.transforms?.addInitial(transform)
+  }
+
+  /// The same for the metadata that came with a status OK; an error carries its own.
+  public func mapTrailingMetadata(_ transform: @escaping @Sendable (Metadata) -> Metadata) {
+    call.transforms?.addTrailing(transform)
+  }
+
+  /// What the channel was made for, as `dns:///example.org:443`.
+  public var target: String { call.targetName }
+
   /// Runs the rest of the chain and the call, to its end. Throws the error it ends with.
   /// Call it once.
   public func proceed() async throws { try await call.proceed(from: level) }
+}
+
+extension ClientInterception {
+  /// `mapRequests` on values. A message that is none of the type, or an error other than
+  /// `RPCError`, ends the call with INTERNAL.
+  public func mapRequests<M: Message>(
+    as type: M.Type, _ change: @escaping @Sendable (inout M) throws -> Void
+  ) {
+    mapRequests(MessageTransforms.onValues(change))
+  }
+
+  /// `mapResponses` on values.
+  public func mapResponses<M: Message>(
+    as type: M.Type, _ change: @escaping @Sendable (inout M) throws -> Void
+  ) {
+    mapResponses(MessageTransforms.onValues(change))
+  }
 }

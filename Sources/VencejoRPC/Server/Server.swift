@@ -24,6 +24,8 @@ public final class Server: Sendable {
     public var compression: Compression?
     /// See every call, the first one outermost. None costs nothing.
     public var interceptors: [any ServerInterceptor] = []
+    /// Are told of every call and connection. None costs nothing.
+    public var observers: [any RPCObserver] = []
 
     public init() {}
   }
@@ -175,6 +177,7 @@ final class ServerHost: @unchecked Sendable {
   let handlerLimit: Int
   let pendingResponseLimit: Int
   let interceptors: [any ServerInterceptor]
+  let observers: [any RPCObserver]
   let compression: Compression?
   let connection: ConnectionConfiguration
   private var connections: [ObjectIdentifier: ServerConnection] = [:]
@@ -188,6 +191,7 @@ final class ServerHost: @unchecked Sendable {
     handlerLimit = configuration.maxHandlersPerConnection
     pendingResponseLimit = configuration.maxPendingResponseBytesPerConnection
     interceptors = configuration.interceptors
+    observers = configuration.observers
     compression = configuration.compression
     connection = configuration.connection
   }
@@ -199,6 +203,7 @@ final class ServerHost: @unchecked Sendable {
     let connection = ServerConnection(http2, host: self)
     connections[ObjectIdentifier(connection)] = connection
     count.add(1, ordering: .relaxed)
+    for observer in observers { observer.connectionBegan(http2.peerAddress) }
     if draining { http2.shutdownGracefully() }
   }
 

@@ -48,6 +48,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
 
   private var entry: MethodTable.Entry? { head.entry }
   var path: String { head.path }
+  var requestTypeName: String { entry?.method.requestTypeName ?? "" }
   var metadata: Metadata { head.metadata }
   var userAgent: String? { head.userAgent }
   var peerIdentity: PeerIdentity? { connection.http2.peerIdentity }
@@ -69,6 +70,10 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     }
     guard head.isPost else { return refuse(Self.methodNotAllowed) }
     guard head.hasGRPCContentType else { return refuse(Self.unsupportedMediaType) }
+    if !connection.host.observers.isEmpty {
+      tally = CallTally(
+        connection.host.observers, method: path, isRegistered: entry != nil, target: "")
+    }
     if let fault = head.fault { return finish(fault) }
     if let timeout = head.timeout {
       // Some clients send what is left although nothing is.
@@ -98,9 +103,11 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
       // Answered already: what still comes is let through and dropped.
       return stream.consume(data.count)
     }
+    if let tally { tally.received(data.count) }
     var rest = data
     do {
       while let message = try deframer.next(&rest) {
+        if let tally { tally.receivedMessage() }
         guard entry.takesOneRequest else {
           deliver(message)
           continue
@@ -257,7 +264,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
         }
         pendingBytes = frame.count
         guard let stream = streamForMessages() else { return end() }
-        stream.send(data: frame)
+        put(frame, on: stream)
       } else {
         flush()
       }
@@ -275,7 +282,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     guard let stream else { return nil }
     if !headersSent {
       let extra = extra.withLock { $0 }
-      let initial = extra?.initial ?? Metadata()
+      var initial = extra?.initial ?? Metadata()
+      if let transforms { initial = transforms.initial(initial) }
       if let problem = initial.problem {
         finish(RPCError(.internalError, problem))
         return nil
@@ -336,8 +344,9 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   /// Sends the status, nil for OK, and ends the call for the handler too.
   private func finish(_ error: RPCError?) {
     guard phase != .done else { return }
+    if let tally { tally.end(error?.code ?? .ok) }
     if let stream {
-      if error == nil, extra.withLock({ $0 == nil }) {
+      if error == nil, transforms == nil, extra.withLock({ $0 == nil }) {
         _ = streamForMessages()
         stream.send(trailers: ServerHeaders.statusOK)
       } else {
@@ -349,7 +358,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
 
   private func sendStatus(_ error: RPCError?, on stream: HTTP2Stream) {
     var error = error
-    let extra = extra.withLock { $0 } ?? Extra()
+    var extra = extra.withLock { $0 } ?? Extra()
+    if let transforms { extra.trailing = transforms.trailing(extra.trailing) }
     // A handler's mistake is answered, not hidden: the fields would be dropped or, worse,
     // spoil the block.
     if let problem = extra.initial.problem {
@@ -382,6 +392,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   private func end() {
     guard phase != .done else { return }
     phase = .done
+    // Without a status: the client is gone.
+    if let tally { tally.end(.cancelled) }
     timer?.cancel()
     timer = nil
     if let task {

@@ -68,6 +68,7 @@ final class ServerConnection: ConnectionHandler, @unchecked Sendable {
   func connectionDidClose(_ connection: HTTP2Connection, error: HTTP2Error?) {
     connection.acceptStream = nil
     connection.handler = nil
+    for observer in host.observers { observer.connectionEnded(connection.peerAddress, error) }
     host.remove(self)
   }
 }

@@ -1,3 +1,5 @@
+public import VencejoProtobuf
+
 /// Sees every call of a server: reads and changes metadata, messages and the status.
 ///
 /// Interceptors run in the order they are given, the first outermost: its code before
@@ -15,6 +17,9 @@ public struct ServerInterception: Sendable {
   let level: Int
 
   public var context: ServerContext { ServerContext(call: chain.call) }
+
+  /// The full name of the request's message, as `package.Message`.
+  public var requestTypeName: String { chain.call.requestTypeName }
 
   /// The client's metadata as later interceptors and the handler will see it.
   public var metadata: Metadata {
@@ -34,8 +39,36 @@ public struct ServerInterception: Sendable {
     chain.transforms.addOutgoing(transform)
   }
 
+  /// Passes the metadata before the first message through the transform, the innermost
+  /// interceptor's first.
+  public func mapInitialMetadata(_ transform: @escaping @Sendable (Metadata) -> Metadata) {
+    chain.transforms.addInitial(transform)
+  }
+
+  /// The same for the metadata that goes with a status OK; an error carries its own.
+  public func mapTrailingMetadata(_ transform: @escaping @Sendable (Metadata) -> Metadata) {
+    chain.transforms.addTrailing(transform)
+  }
+
   /// Runs the rest of the chain and the handler. Call it once.
   public func proceed() async throws { try await chain.proceed(from: level) }
+}
+
+extension ServerInterception {
+  /// `mapRequests` on values. A message that is none of the type, or an error other than
+  /// `RPCError`, is answered INTERNAL.
+  public func mapRequests<M: Message>(
+    as type: M.Type, _ change: @escaping @Sendable (inout M) throws -> Void
+  ) {
+    mapRequests(MessageTransforms.onValues(change))
+  }
+
+  /// `mapResponses` on values.
+  public func mapResponses<M: Message>(
+    as type: M.Type, _ change: @escaping @Sendable (inout M) throws -> Void
+  ) {
+    mapResponses(MessageTransforms.onValues(change))
+  }
 }
 
 /// What the interceptions of one call share.

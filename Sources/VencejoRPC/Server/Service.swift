@@ -43,6 +43,8 @@ public struct ServerMethod: Sendable {
 
   /// `/package.Service/Method`, as in the `:path` field.
   public let path: String
+  /// The full name of the request's message.
+  public let requestTypeName: String
   let body: Body
 
   var isUnary: Bool { if case .unary = body { true } else { false } }
@@ -61,7 +63,7 @@ extension ServerMethod {
     _ handler: @escaping @Sendable (Request, ServerContext) async throws -> Response
   ) -> ServerMethod {
     ServerMethod(
-      path: path,
+      path: path, requestTypeName: Request.messageName,
       body: .unary { bytes, context in
         try frame(await handler(decode(bytes), context))
       })
@@ -74,7 +76,7 @@ extension ServerMethod {
       -> Void
   ) -> ServerMethod {
     ServerMethod(
-      path: path,
+      path: path, requestTypeName: Request.messageName,
       body: .serverStreaming { bytes, context in
         try await handler(decode(bytes), ResponseWriter(call: context.call), context)
       })
@@ -85,7 +87,7 @@ extension ServerMethod {
     _ handler: @escaping @Sendable (RequestStream<Request>, ServerContext) async throws -> Response
   ) -> ServerMethod {
     ServerMethod(
-      path: path,
+      path: path, requestTypeName: Request.messageName,
       body: .clientStreaming { context in
         try frame(await handler(RequestStream(call: context.call), context))
       })
@@ -99,7 +101,7 @@ extension ServerMethod {
       ) async throws -> Void
   ) -> ServerMethod {
     ServerMethod(
-      path: path,
+      path: path, requestTypeName: Request.messageName,
       body: .bidirectional { context in
         try await handler(
           RequestStream(call: context.call), ResponseWriter(call: context.call), context)
