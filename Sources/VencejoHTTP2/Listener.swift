@@ -60,7 +60,7 @@ public final class Listener: Sendable {
     while sem_wait(done) != 0 {}
   }
 
-  private static func bind(_ address: SocketAddress) throws(HTTP2Error) -> Int32 {
+  static func bind(_ address: SocketAddress) throws(HTTP2Error) -> Int32 {
     if case .unix(let path) = address { try removeStale(path, address) }
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
     let fd = socket(address.family, kind, 0)
