@@ -1,18 +1,31 @@
 /// Arguments as a command sees them: options by name, the rest in order.
 ///
-/// `--name value`, `--name=value` and `-n value`; `--` ends the options.
+/// `--name value`, `--name=value` and `-n value`; `-name` too, as the tools of Go's users have
+/// it; `--` ends the options.
 public struct ArgumentList: Sendable {
   /// An option that a command takes.
   public struct Option: Sendable {
     public let long: String
     public let short: Character?
+    /// Other long names for it.
+    public let aliases: [String]
     public let takesValue: Bool
 
     /// `value`: whether a value follows.
-    public init(_ long: String, short: Character? = nil, value: Bool = false) {
+    public init(
+      _ long: String, short: Character? = nil, aliases: [String] = [], value: Bool = false
+    ) {
       self.long = long
       self.short = short
+      self.aliases = aliases
       takesValue = value
+    }
+
+    fileprivate func answers(to name: Substring) -> Bool {
+      if let short, name == "-\(short)" { return true }
+      let word = name.hasPrefix("--") ? name.dropFirst(2) : name.dropFirst()
+      guard word.count > 1 else { return false }
+      return word == long || aliases.contains(String(word))
     }
   }
 
@@ -49,10 +62,7 @@ public struct ArgumentList: Sendable {
   private mutating func take(_ argument: String, _ options: [Option]) throws(Fault) -> Option? {
     let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     let name = parts[0]
-    let found = options.first { option in
-      name == "--" + option.long || option.short.map { name == "-\($0)" } == true
-    }
-    guard let option = found else {
+    guard let option = options.first(where: { $0.answers(to: name) }) else {
       throw Fault("unknown option \(name)" + Self.suggestion(for: String(name), among: options))
     }
     if parts.count == 2 {

@@ -2,6 +2,7 @@ import VencejoDescriptors
 import VencejoJSON
 import VencejoProtobuf
 import VencejoRPC
+import VencejoText
 
 /// Shows a status with its details on standard error.
 struct ErrorPrinter {
@@ -35,6 +36,34 @@ struct ErrorPrinter {
     case (.unauthenticated, .remote):
       "send a token: -H 'authorization: Bearer TOKEN', from SignIn's answer"
     default: nil
+    }
+  }
+
+  /// The status as a message. Details of types nobody knows are left out in JSON, which cannot
+  /// express them.
+  static func status(_ error: RPCError, _ types: DescriptorPool, _ form: MessageForm) -> String {
+    var status = GoogleRPC.Status()
+    status.code = Int32(truncatingIfNeeded: error.code.rawValue)
+    status.message = error.message
+    status.details = error.details
+    let files = types.files + (standard?.files ?? [])
+    var seen: Set<String> = []
+    let known = try? DescriptorPool(files: files.filter { seen.insert($0.name ?? "").inserted })
+    switch form {
+    case .json:
+      var options = JSONOptions()
+      options.types = known ?? types
+      if let text = try? status.jsonString(options) { return text }
+      status.details = status.details.filter { detail in
+        var one = GoogleRPC.Status()
+        one.details = [detail]
+        return (try? one.jsonString(options)) != nil
+      }
+      return (try? status.jsonString(options)) ?? "{}"
+    case .text:
+      var options = TextOptions()
+      options.types = known ?? types
+      return VisibleText.clean((try? status.textString(options)) ?? "", keepingLines: true)
     }
   }
 }

@@ -1,84 +1,44 @@
 import VencejoDescriptors
-import VencejoJSON
-import VencejoProtobuf
 import VencejoRPC
 
 /// `vencejo list`: the services of any gRPC server, or the methods of one.
 public enum ListCommand {
   static let help = """
-    usage: vencejo list ADDRESS [SERVICE] [options]
+    usage: vencejo list [ADDRESS] [SERVICE] [options]
 
-    Lists the services of a gRPC server that offers reflection, or the methods of one.
+    Lists the services of a gRPC server that offers reflection, or the methods of one. With
+    --proto or --protoset the files' are listed, and no server is asked; ADDRESS is left out
+    then. Without any, the server at \(Connecting.defaultAddress) is asked.
 
-      --timeout SECONDS    give up after so long (default: 20)
-    \(TLSOptions.help)
+    \(TypeSource.help)
+    \(Connecting.help)
 
       vencejo list 127.0.0.1:7447
       vencejo list 127.0.0.1:7447 vencejo.chat.v1.ChatService
+      vencejo list --proto shop.proto
     """
 
+  private static let options: [ArgumentList.Option] =
+    [.init("help", short: "h")] + TypeSource.options + Connecting.options
+
   public static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
-    do {
-      let arguments = try ArgumentList(
-        arguments,
-        options: [.init("timeout", value: true), .init("help", short: "h")] + TLSOptions.client)
-      if arguments.has("help") {
-        output.line(help)
-        return ExitCode.ok
+    await AboutTypes.run("list", arguments, options, help, output) { arguments in
+      let (words, address) = AboutTypes.split(arguments)
+      guard words.count <= 1 else {
+        throw ArgumentList.Fault("needs an address, as 127.0.0.1:7447, and at most a service")
       }
-      guard (1...2).contains(arguments.words.count) else {
-        throw ArgumentList.Fault("needs an address, as 127.0.0.1:7447")
+      let (source, channel) = try Connecting.types(address, arguments)
+      defer { channel?.close() }
+      guard let name = words.first else {
+        for service in try await source.services() { output.line(VisibleText.clean(service)) }
+        return
       }
-      var options = CallOptions(timeout: .seconds(20))
-      if let text = arguments["timeout"] {
-        guard let seconds = Double(text), seconds > 0, seconds < 1e9 else {
-          throw ArgumentList.Fault("'\(text)' is no number of seconds")
-        }
-        options.timeout = .milliseconds(max(1, Int64(seconds * 1_000)))
+      let service = try await AboutTypes.service(name, in: source)
+      for method in service.methods {
+        let input = (method.clientStreaming ? "stream " : "") + method.input
+        let result = (method.serverStreaming ? "stream " : "") + method.output
+        output.line(VisibleText.clean("\(method.name)(\(input)) returns (\(result))"))
       }
-      let channel = try Channel(arguments.words[0], tls: TLSOptions.client(arguments))
-      defer { channel.close() }
-      let reflection = ReflectionClient(channel: channel, options: options)
-      if arguments.words.count == 1 {
-        for service in try await reflection.services() { output.line(VisibleText.clean(service)) }
-      } else {
-        try await list(arguments.words[1], reflection, output)
-      }
-      return ExitCode.ok
-    } catch let fault as ArgumentList.Fault {
-      output.complain("vencejo list: \(VisibleText.clean("\(fault)"))\nTry 'vencejo list --help'.")
-      return ExitCode.usage
-    } catch let error as RPCError {
-      ErrorPrinter(output: output, types: nil).print(error)
-      return ExitCode.status(error.code)
-    } catch {
-      output.complain("vencejo list: \(VisibleText.clean("\(error)"))")
-      return ExitCode.failure
-    }
-  }
-
-  private static func list(
-    _ service: String, _ reflection: ReflectionClient, _ output: Output
-  ) async throws {
-    let files = try await files(declaring: service, reflection)
-    guard let type = try DescriptorPool(files: files).service(service) else {
-      throw ArgumentList.Fault("\(service) is no service")
-    }
-    for method in type.methods {
-      let input = (method.clientStreaming ? "stream " : "") + method.input
-      let result = (method.serverStreaming ? "stream " : "") + method.output
-      output.line(VisibleText.clean("\(method.name)(\(input)) returns (\(result))"))
-    }
-  }
-
-  private static func files(
-    declaring service: String, _ reflection: ReflectionClient
-  ) async throws -> [Google.FileDescriptorProto] {
-    do {
-      return try await reflection.files(declaring: service)
-    } catch {
-      guard error.code == .notFound else { throw error }
-      throw RPCError(.notFound, "the server has no service \(service)", origin: .remote)
     }
   }
 }

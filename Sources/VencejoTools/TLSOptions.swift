@@ -4,8 +4,11 @@ public import VencejoHTTP2
 public enum TLSOptions {
   /// To be added to a command's own.
   public static let client: [ArgumentList.Option] = [
-    .init("tls"), .init("tls-ca", value: true), .init("tls-cert", value: true),
-    .init("tls-key", value: true), .init("tls-server-name", value: true),
+    .init("tls"), .init("tls-ca", aliases: ["cacert"], value: true),
+    .init("tls-cert", aliases: ["cert"], value: true),
+    .init("tls-key", aliases: ["key"], value: true),
+    .init("tls-server-name", aliases: ["servername"], value: true),
+    .init("insecure", short: "k"), .init("plaintext"),
   ]
 
   /// Their lines of `--help`.
@@ -16,15 +19,27 @@ public enum TLSOptions {
       --tls-cert FILE      show this certificate, followed by its issuers' (PEM)
       --tls-key FILE       its private key (PEM)
       --tls-server-name N  the name the server's certificate must be for
+      -k, --insecure       believe any certificate: for trials only
+      --plaintext          no TLS, which is the default
     """
 
   /// What they ask for; nil is plain text. Throws a `Fault` when they do not fit together or
   /// a file cannot be used.
   public static func client(_ arguments: ArgumentList) throws(ArgumentList.Fault) -> ClientTLS? {
-    guard client.contains(where: { arguments.has($0.long) }) else { return nil }
+    let wanted = client.map(\.long).filter { $0 != "plaintext" && arguments.has($0) }
+    guard !wanted.isEmpty else { return nil }
+    if arguments.has("plaintext") {
+      throw ArgumentList.Fault("--plaintext and --\(wanted[0]) exclude each other")
+    }
+    if arguments.has("insecure"), arguments.has("tls-ca") {
+      throw ArgumentList.Fault("--insecure and --tls-ca exclude each other")
+    }
     let roots = arguments["tls-ca"].map { PEM.file($0) }
     var tls: ClientTLS
-    if let (certificate, key) = try pair(arguments) {
+    if arguments.has("insecure") {
+      let pair = try pair(arguments)
+      tls = .insecure(certificate: pair?.certificate, key: pair?.key)
+    } else if let (certificate, key) = try pair(arguments) {
       tls = .mutual(certificate: certificate, key: key, roots: roots)
     } else {
       tls = roots.map { .roots($0) } ?? .systemRoots
@@ -36,8 +51,8 @@ public enum TLSOptions {
 
   /// Of a server, to be added to its own.
   public static let server: [ArgumentList.Option] = [
-    .init("tls-cert", value: true), .init("tls-key", value: true),
-    .init("tls-client-ca", value: true),
+    .init("tls-cert", aliases: ["cert"], value: true),
+    .init("tls-key", aliases: ["key"], value: true), .init("tls-client-ca", value: true),
   ]
 
   /// What they ask for; nil is plain text. Throws as `client` does.

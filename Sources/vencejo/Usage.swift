@@ -9,6 +9,7 @@ enum Usage {
       console   talk to a server, at a terminal or from a script
       call      call any method of any gRPC server
       list      list the services and methods of any gRPC server
+      describe  what the services, messages and enums of any gRPC server are
       proto     messages between binary, JSON and text; what their types are
       admin     manage a server's data folder
       version   print the version
@@ -17,7 +18,7 @@ enum Usage {
     """
 
   private static let commands = [
-    "serve", "console", "call", "list", "proto", "admin", "version", "help",
+    "serve", "console", "call", "list", "describe", "proto", "admin", "version", "help",
   ]
 
   static func suggestion(for word: String) -> String {

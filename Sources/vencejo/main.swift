@@ -26,6 +26,7 @@ case "serve": end(await ServeCommand.run(rest, output))
 case "console": end(await Console.run(arguments: Array(rest)))
 case "call": end(await CallCommand.run(rest, output))
 case "list": end(await ListCommand.run(rest, output))
+case "describe": end(await DescribeCommand.run(rest, output))
 case "proto": end(ProtoCommand.run(rest, output))
 case "admin": end(AdminCommand.run(rest, output))
 case "--version", "-V", "version":

@@ -180,13 +180,36 @@ struct CommandTests {
   }
 }
 
-@Suite("Objects of a text of JSON")
+@Suite("Messages in what is typed")
 struct SplitterTests {
-  @Test func bracketsInStringsDoNotCount() throws {
+  private func split(
+    _ text: String, _ form: MessageForm, piece: Int
+  ) throws -> [String] {
+    var splitter = MessageSplitter(form)
+    var found: [String] = []
+    let bytes = Array(text.utf8)
+    for start in stride(from: 0, to: bytes.count, by: piece) {
+      found += try splitter.feed(Array(bytes[start..<min(start + piece, bytes.count)]))
+    }
+    if let last = try splitter.end() { found.append(last) }
+    return found
+  }
+
+  @Test(arguments: [1, 2, 3, 7, 1_000])
+  func bracketsInStringsDoNotCount(_ piece: Int) throws {
     let text = #" {"a":"}\"{"}  [1,[2]]{"b":{}} "#
     #expect(
-      try JSONSplitter.objects(in: text) == [#"{"a":"}\"{"}"#, "[1,[2]]", #"{"b":{}}"#])
-    #expect(try JSONSplitter.objects(in: " \n").isEmpty)
+      try split(text, .json, piece: piece) == [#"{"a":"}\"{"}"#, "[1,[2]]", #"{"b":{}}"#])
+    #expect(try split(" \n", .json, piece: piece).isEmpty)
+  }
+
+  @Test(arguments: [1, 4, 1_000])
+  func textsEndAtTheRecordSeparator(_ piece: Int) throws {
+    #expect(try split("a: 1\n\u{1e}a: 2", .text, piece: piece) == ["a: 1\n", "a: 2"])
+    #expect(try split("a: 1\n\u{1e}\n", .text, piece: piece) == ["a: 1\n"])
+    #expect(try split("", .text, piece: piece).isEmpty)
+    // One message of no fields.
+    #expect(try split("\u{1e}", .text, piece: piece) == [""])
   }
 }
 

@@ -40,6 +40,15 @@ public struct ClientTLS: Sendable {
     }
   }
 
+  /// Believes whatever the server says of itself: for trials, where nobody is in between.
+  /// Shows a certificate when one is given.
+  public static func insecure(certificate: PEM? = nil, key: PEM? = nil) -> ClientTLS {
+    ClientTLS { context throws(HTTP2Error) in
+      if let certificate, let key { try context.use(certificate: certificate, key: key) }
+      SSL_CTX_set_verify(context.pointer, SSL_VERIFY_NONE, nil)
+    }
+  }
+
   /// Throws `.tlsFailed` when something could not be read or does not fit together.
   public func check() throws(HTTP2Error) { _ = try context.get() }
 

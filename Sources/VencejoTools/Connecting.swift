@@ -1,0 +1,109 @@
+import Glibc
+import VencejoHTTP2
+import VencejoRPC
+
+/// How the commands that talk to a server reach it.
+enum Connecting {
+  static let defaultAddress = "127.0.0.1:7447"
+
+  static let options: [ArgumentList.Option] =
+    [
+      .init("timeout", aliases: ["max-time"], value: true), .init("connect-timeout", value: true),
+      .init("header", short: "H", value: true), .init("expand-headers"),
+      .init("user-agent", value: true), .init("unix"),
+    ] + TLSOptions.client
+
+  static let help = """
+      -H, --header K:V     metadata; the value of a '-bin' key is base64; may be repeated
+      --expand-headers     put the environment's variables in the place of ${NAME} in headers
+      --timeout, --max-time SECONDS
+                           give up after so long
+      --connect-timeout SECONDS
+                           give up when there is no connection after so long (default: 20)
+      --user-agent NAME    what the client calls itself before its own name
+      --unix               ADDRESS is the path of a Unix socket
+    \(TLSOptions.help)
+    """
+
+  /// A channel that learns of nothing but its address; `observers` are told of its calls.
+  static func channel(
+    _ address: String, _ arguments: ArgumentList, observers: [any RPCObserver] = []
+  ) throws -> Channel {
+    var configuration = Channel.Configuration()
+    configuration.observers = observers
+    if let limit = try seconds(arguments, "connect-timeout") {
+      configuration.connection.connectTimeout = limit
+      configuration.connection.handshakeTimeout = limit
+    }
+    if let name = arguments["user-agent"] {
+      configuration.userAgent = "\(name) \(configuration.userAgent)"
+    }
+    let target = arguments.has("unix") && !address.hasPrefix("unix:") ? "unix:" + address : address
+    return try Channel(
+      target, tls: TLSOptions.client(arguments), configuration: configuration)
+  }
+
+  static func seconds(
+    _ arguments: ArgumentList, _ name: String
+  ) throws(ArgumentList.Fault) -> Duration? {
+    guard let text = arguments[name] else { return nil }
+    guard let seconds = Double(text), seconds > 0, seconds < 1e9 else {
+      throw ArgumentList.Fault("'\(text)' is no number of seconds")
+    }
+    return .milliseconds(max(1, Int64(seconds * 1_000)))
+  }
+
+  /// Timeout and metadata of a call; `also` names the option that brings more headers.
+  static func callOptions(
+    _ arguments: ArgumentList, also: String
+  ) throws(ArgumentList.Fault) -> CallOptions {
+    var options = CallOptions()
+    // An answer of any size that a person asked for is welcome.
+    options.maxReceiveMessageBytes = 256 << 20
+    options.timeout = try seconds(arguments, "timeout")
+    for header in arguments.all("header") + arguments.all(also) {
+      let header = arguments.has("expand-headers") ? try expanded(header) : header
+      guard let colon = header.firstIndex(of: ":"), colon > header.startIndex else {
+        throw ArgumentList.Fault("'\(header)' is no header: write key:value")
+      }
+      let key = header[..<colon].lowercased()
+      let value = String(header[header.index(after: colon)...].drop { $0 == " " })
+      guard key.hasSuffix("-bin") else {
+        options.metadata.add(value, for: key)
+        continue
+      }
+      guard let bytes = Metadata.bytes(fromBase64: value) else {
+        throw ArgumentList.Fault("the value of '\(key)' is no base64")
+      }
+      options.metadata.add(bytes, for: key)
+    }
+    if let problem = options.metadata.problem { throw ArgumentList.Fault(problem) }
+    return options
+  }
+
+  private static func expanded(_ text: String) throws(ArgumentList.Fault) -> String {
+    var result = ""
+    var rest = Substring(text)
+    while let open = rest.firstRange(of: "${") {
+      guard let close = rest[open.upperBound...].firstIndex(of: "}") else { break }
+      let name = String(rest[open.upperBound..<close])
+      guard let value = getenv(name) else {
+        throw ArgumentList.Fault("the environment has no variable \(name)")
+      }
+      result += rest[..<open.lowerBound] + String(cString: value)
+      rest = rest[rest.index(after: close)...]
+    }
+    return result + rest
+  }
+
+  /// Where a command that asks of types gets them.
+  static func types(
+    _ address: String?, _ arguments: ArgumentList
+  ) throws -> (source: TypeSource, channel: Channel?) {
+    if let source = try TypeSource.files(arguments) { return (source, nil) }
+    let channel = try channel(address ?? defaultAddress, arguments)
+    var options = try callOptions(arguments, also: "reflect-header")
+    options.timeout = options.timeout ?? .seconds(20)
+    return (.reflection(ReflectionClient(channel: channel, options: options)), channel)
+  }
+}

@@ -1,0 +1,140 @@
+import VencejoDescriptors
+import VencejoProtobuf
+import VencejoRPC
+
+/// `vencejo describe`: what the services, methods, messages and enums of a server are.
+public enum DescribeCommand {
+  static let help = """
+    usage: vencejo describe [ADDRESS] [SYMBOL] [options]
+
+    Writes what a symbol is as a .proto file does: a service, a method (package.Service/Method),
+    a message or an enum, by its full name. Without one, all services. The types come from the
+    server at ADDRESS by reflection (default: \(Connecting.defaultAddress)), or with --proto or
+    --protoset from files, and ADDRESS is left out.
+
+      --template           a message's template to fill in, in JSON: for a method that of its
+                           request
+    \(TypeSource.help)
+    \(Connecting.help)
+
+      vencejo describe 127.0.0.1:7447 vencejo.chat.v1.ChatService
+      vencejo describe 127.0.0.1:7447 vencejo.chat.v1.SendMessageRequest --template
+    """
+
+  private static let options: [ArgumentList.Option] =
+    [.init("help", short: "h"), .init("template", aliases: ["msg-template"])] + TypeSource.options
+    + Connecting.options
+
+  public static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
+    await AboutTypes.run("describe", arguments, options, help, output) { arguments in
+      let (words, address) = AboutTypes.split(arguments)
+      guard words.count <= 1 else {
+        throw ArgumentList.Fault("needs an address, as 127.0.0.1:7447, and at most a symbol")
+      }
+      let (source, channel) = try Connecting.types(address, arguments)
+      defer { channel?.close() }
+      let wantsTemplate = arguments.has("template")
+      if let symbol = words.first {
+        output.out(try await text(of: symbol, in: source, template: wantsTemplate))
+        return
+      }
+      if wantsTemplate { throw ArgumentList.Fault("--template needs a message or a method") }
+      for name in try await source.services() {
+        output.out(ProtoPrinter.text(of: try await source.service(name).0))
+      }
+    }
+  }
+
+  private static func text(
+    of symbol: String, in source: TypeSource, template: Bool
+  ) async throws -> String {
+    let symbol = String(symbol.drop { $0 == "." || $0 == "/" })
+    if let found = try await find(symbol.split(separator: "/").joined(separator: "."), source) {
+      switch found {
+      case .message(let type):
+        return template ? MessageTemplate.json(of: type) + "\n" : ProtoPrinter.text(of: type)
+      case .enumeration(let type) where !template: return ProtoPrinter.text(of: type)
+      case .service(let type) where !template: return ProtoPrinter.text(of: type)
+      case .method(let method):
+        return template
+          ? MessageTemplate.json(of: method.input) + "\n" : method.declaration + "\n"
+      default: throw ArgumentList.Fault("--template needs a message or a method")
+      }
+    }
+    throw RPCError(.notFound, "nothing declares \(symbol)", origin: .remote)
+  }
+
+  private enum Found {
+    case message(MessageDescriptor)
+    case enumeration(EnumDescriptor)
+    case service(ServiceType)
+    case method(DescribedMethod)
+  }
+
+  private static func find(_ symbol: String, _ source: TypeSource) async throws -> Found? {
+    let pool: DescriptorPool
+    do {
+      pool = try await source.pool(declaring: symbol)
+    } catch let error as RPCError {
+      guard error.code == .notFound else { throw error }
+      // Some servers know services and messages, but no methods.
+      guard let (service, name) = DescribedMethod.split(symbol) else { return nil }
+      guard let pool = try? await source.pool(declaring: service), pool.service(service) != nil
+      else { return nil }
+      return .method(try await DescribedMethod.find(service, name, in: source))
+    }
+    if let type = pool.message(symbol) { return .message(type) }
+    if let type = pool.enumeration(symbol) { return .enumeration(type) }
+    if let type = pool.service(symbol) { return .service(type) }
+    if let (service, name) = DescribedMethod.split(symbol), pool.service(service) != nil {
+      return .method(try await DescribedMethod.find(service, name, in: source))
+    }
+    return nil
+  }
+}
+
+/// What `list` and `describe` have in common.
+enum AboutTypes {
+  /// The words without the address, which there is none of with files.
+  static func split(_ arguments: ArgumentList) -> (words: [String], address: String?) {
+    TypeSource.hasFiles(arguments)
+      ? (arguments.words, nil) : (Array(arguments.words.dropFirst()), arguments.words.first)
+  }
+
+  static func service(_ name: String, in source: TypeSource) async throws -> ServiceType {
+    do {
+      guard let service = try await source.pool(declaring: name).service(name) else {
+        throw ArgumentList.Fault("\(name) is no service")
+      }
+      return service
+    } catch let error as RPCError {
+      guard error.code == .notFound else { throw error }
+      throw RPCError(.notFound, "the server has no service \(name)", origin: .remote)
+    }
+  }
+
+  static func run(
+    _ command: String, _ words: some Sequence<String>, _ options: [ArgumentList.Option],
+    _ help: String, _ output: Output, _ body: (ArgumentList) async throws -> Void
+  ) async -> Int32 {
+    do {
+      let arguments = try ArgumentList(words, options: options)
+      if arguments.has("help") {
+        output.line(help)
+      } else {
+        try await body(arguments)
+      }
+      return ExitCode.ok
+    } catch let fault as ArgumentList.Fault {
+      output.complain(
+        "vencejo \(command): \(VisibleText.clean("\(fault)"))\nTry 'vencejo \(command) --help'.")
+      return ExitCode.usage
+    } catch let error as RPCError {
+      ErrorPrinter(output: output, types: nil).print(error)
+      return ExitCode.status(error.code)
+    } catch {
+      output.complain("vencejo \(command): \(VisibleText.clean("\(error)"))")
+      return ExitCode.failure
+    }
+  }
+}
