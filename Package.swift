@@ -32,6 +32,8 @@ let package = Package(
     .library(name: "VencejoText", targets: ["VencejoText"]),
     .library(name: "VencejoGenerator", targets: ["VencejoGenerator"]),
     .library(name: "VencejoRPC", targets: ["VencejoRPC"]),
+    .library(name: "VencejoInterceptors", targets: ["VencejoInterceptors"]),
+    .library(name: "VencejoObservability", targets: ["VencejoObservability"]),
     .library(name: "VencejoClient", targets: ["VencejoClient"]),
     .executable(name: "vencejo", targets: ["vencejo"]),
     .executable(name: "protoc-gen-vencejo", targets: ["protoc-gen-vencejo"]),
@@ -62,6 +64,9 @@ let package = Package(
     room("VencejoRPC", ["VencejoHTTP2", "VencejoProtobuf", "VencejoCompression"]),
     room("VencejoAPI", ["VencejoRPC", "VencejoProtobuf"]),
 
+    room("VencejoInterceptors", ["VencejoRPC", "VencejoProtobuf"]),
+    room("VencejoObservability", ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf"]),
+
     // Floor 3.
     room(
       "VencejoClient",
@@ -90,7 +95,7 @@ let package = Package(
       name: "vencejo",
       dependencies: [
         "VencejoServer", "VencejoStore", "VencejoConsole", "VencejoTools", "VencejoRPC",
-        "VencejoHTTP2",
+        "VencejoHTTP2", "VencejoObservability",
       ],
       swiftSettings: settings),
     .executableTarget(
@@ -138,6 +143,12 @@ let package = Package(
         "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoCompression", "InteropEcho",
         "TestCertificates",
       ]),
+    tests(
+      "VencejoInterceptorsTests",
+      ["VencejoInterceptors", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "InteropEcho"]),
+    tests(
+      "VencejoObservabilityTests",
+      ["VencejoObservability", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "InteropEcho"]),
     tests("VencejoSQLiteTests", ["VencejoSQLite"]),
     tests("VencejoCryptoTests", ["VencejoCrypto"]),
     tests("VencejoCompressionTests", ["VencejoCompression"]),

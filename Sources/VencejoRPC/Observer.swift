@@ -5,6 +5,9 @@ public import VencejoHTTP2
 /// The functions are called on event loops, and `callBegan` of a client by whoever makes the
 /// call: they must be quick and never wait. They do nothing unless they are written. A channel or server without observers pays nothing.
 public protocol RPCObserver: Sendable {
+  /// Whether it wants to hear of calls and attempts too, not of connections only; true unless it
+  /// says otherwise. Where nobody wants to, calls cost nothing more.
+  var observesCalls: Bool { get }
   /// A call was made (client), or its request's head has come (server).
   func callBegan(_ call: CallReport)
   /// The call is over.
@@ -20,6 +23,7 @@ public protocol RPCObserver: Sendable {
 }
 
 extension RPCObserver {
+  public var observesCalls: Bool { true }
   public func callBegan(_ call: CallReport) {}
   public func callEnded(_ call: CallReport) {}
   public func attemptBegan(_ call: CallReport) {}

@@ -32,6 +32,8 @@ final class ChannelCore: @unchecked Sendable {
   var interceptors: [any ClientInterceptor] { configuration.interceptors }
   /// Any thread.
   var observers: [any RPCObserver] { configuration.observers }
+  /// Any thread. Those of `observers` that want to hear of calls.
+  let callObservers: [any RPCObserver]
   /// Any thread.
   var targetName: String { target.description }
 
@@ -40,6 +42,7 @@ final class ChannelCore: @unchecked Sendable {
     self.target = target
     self.tls = tls
     self.configuration = configuration
+    callObservers = configuration.observers.filter(\.observesCalls)
   }
 
   func submit(_ call: ClientCall) {

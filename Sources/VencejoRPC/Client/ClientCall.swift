@@ -71,7 +71,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     self.expectsOne = expectsOne
     finishedSending = request != nil
     transforms = core.interceptors.isEmpty ? nil : MessageTransforms()
-    let observers = core.observers
+    let observers = core.callObservers
     observation =
       observers.isEmpty
       ? nil

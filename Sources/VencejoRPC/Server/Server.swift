@@ -178,6 +178,8 @@ final class ServerHost: @unchecked Sendable {
   let pendingResponseLimit: Int
   let interceptors: [any ServerInterceptor]
   let observers: [any RPCObserver]
+  /// Those of `observers` that want to hear of calls.
+  let callObservers: [any RPCObserver]
   let compression: Compression?
   let connection: ConnectionConfiguration
   private var connections: [ObjectIdentifier: ServerConnection] = [:]
@@ -192,6 +194,7 @@ final class ServerHost: @unchecked Sendable {
     pendingResponseLimit = configuration.maxPendingResponseBytesPerConnection
     interceptors = configuration.interceptors
     observers = configuration.observers
+    callObservers = observers.filter(\.observesCalls)
     compression = configuration.compression
     connection = configuration.connection
   }

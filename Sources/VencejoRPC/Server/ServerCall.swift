@@ -70,9 +70,9 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     }
     guard head.isPost else { return refuse(Self.methodNotAllowed) }
     guard head.hasGRPCContentType else { return refuse(Self.unsupportedMediaType) }
-    if !connection.host.observers.isEmpty {
+    if !connection.host.callObservers.isEmpty {
       tally = CallTally(
-        connection.host.observers, method: path, isRegistered: entry != nil, target: "")
+        connection.host.callObservers, method: path, isRegistered: entry != nil, target: "")
     }
     if let fault = head.fault { return finish(fault) }
     if let timeout = head.timeout {
