@@ -25,6 +25,7 @@ enum ServeCommand {
       --tls-client-ca FILE
                          let in only clients with a certificate from these issuers (PEM)
       --log-level LEVEL  error, info (default) or debug, on standard error
+    \(ServeObservability.help)
 
       vencejo serve
       vencejo serve --listen 127.0.0.1:7447 --listen unix:/run/vencejo.sock --data /var/lib/vencejo
@@ -33,9 +34,8 @@ enum ServeCommand {
   private static let options: [ArgumentList.Option] =
     [
       .init("listen", short: "l", value: true), .init("data", short: "d", value: true),
-      .init("threads", value: true), .init("open-sign-up"), .init("log-level", value: true),
-      .init("help", short: "h"),
-    ] + TLSOptions.server
+      .init("threads", value: true), .init("open-sign-up"), .init("help", short: "h"),
+    ] + TLSOptions.server + Log.options + ServeObservability.options
 
   static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
     do {
@@ -59,7 +59,7 @@ enum ServeCommand {
 
   private static func serve(_ arguments: ArgumentList, _ output: Output) async throws -> Int32 {
     ProcessMemory.returnLargeBuffers()
-    let log = try Log(level: arguments["log-level"] ?? "info", output: output)
+    let log = try Log(arguments, output)
     let listen = arguments.all("listen")
     let addresses = try (listen.isEmpty ? ["127.0.0.1:7447"] : listen).map(address)
     var configuration = Server.Configuration()
@@ -75,6 +75,9 @@ enum ServeCommand {
     let tls = try TLSOptions.server(arguments)
     var settings = Backend.Configuration(directory: arguments["data"] ?? "data")
     settings.isSignUpOpen = arguments.has("open-sign-up")
+    let observability = try ServeObservability(arguments, log)
+    configuration.observers = observability.observers
+    configuration.interceptors = observability.interceptors
     let backend = try Backend(configuration: settings)
     log.debug("opened \(settings.directory)")
     let health = Health()
@@ -92,6 +95,7 @@ enum ServeCommand {
       health.setAll(.notServing)
       backend.drain()
     }
+    observability.start()
     // Without certificates SIGHUP ends the program, as it does others.
     var reloading: (@Sendable () -> Void)?
     if let tls { reloading = { reload(tls, log) } }
@@ -102,6 +106,7 @@ enum ServeCommand {
           + "\(configuration.threads) event loops")
     }
     backend.close()
+    await observability.stop()
     log.info("stopped")
     return ExitCode.ok
   }
@@ -143,23 +148,4 @@ enum ServeCommand {
       throw ArgumentList.Fault("'\(text)' is no address to listen on: \(error)")
     }
   }
-}
-
-/// What an operator reads, on standard error.
-struct Log: Sendable {
-  private static let levels = ["error", "info", "debug"]
-  private let level: Int
-  private let output: Output
-
-  init(level: String, output: Output) throws(ArgumentList.Fault) {
-    guard let index = Self.levels.firstIndex(of: level) else {
-      throw ArgumentList.Fault("'\(level)' is no log level: error, info or debug")
-    }
-    self.level = index
-    self.output = output
-  }
-
-  func error(_ text: @autoclosure () -> String) { output.complain(text()) }
-  func info(_ text: @autoclosure () -> String) { if level >= 1 { output.complain(text()) } }
-  func debug(_ text: @autoclosure () -> String) { if level >= 2 { output.complain(text()) } }
 }

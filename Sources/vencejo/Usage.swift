@@ -10,6 +10,7 @@ enum Usage {
       call      call any method of any gRPC server
       list      list the services and methods of any gRPC server
       describe  what the services, messages and enums of any gRPC server are
+      bench     load any gRPC server with calls and measure them
       proto     messages between binary, JSON and text; what their types are
       admin     manage a server's data folder
       version   print the version
@@ -18,7 +19,7 @@ enum Usage {
     """
 
   private static let commands = [
-    "serve", "console", "call", "list", "describe", "proto", "admin", "version", "help",
+    "serve", "console", "call", "list", "describe", "bench", "proto", "admin", "version", "help",
   ]
 
   static func suggestion(for word: String) -> String {

@@ -27,6 +27,7 @@ case "console": end(await Console.run(arguments: Array(rest)))
 case "call": end(await CallCommand.run(rest, output))
 case "list": end(await ListCommand.run(rest, output))
 case "describe": end(await DescribeCommand.run(rest, output))
+case "bench": end(await BenchCommand.run(rest, output))
 case "proto": end(ProtoCommand.run(rest, output))
 case "admin": end(AdminCommand.run(rest, output))
 case "--version", "-V", "version":
