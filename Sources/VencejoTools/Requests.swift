@@ -21,9 +21,11 @@ struct Requests {
   private(set) var count = 0
 
   /// `data` is `@` or `-` for standard input, nil for one empty message, or none on a stream.
-  init(_ data: String?, for method: DescribedMethod, form: MessageForm, ignoresUnknown: Bool)
-    throws(ArgumentList.Fault)
-  {
+  /// With `takesTurns` there may be several for a method that takes one.
+  init(
+    _ data: String?, for method: DescribedMethod, form: MessageForm, ignoresUnknown: Bool,
+    takesTurns: Bool = false
+  ) throws(ArgumentList.Fault) {
     self.method = method
     self.form = form
     self.ignoresUnknown = ignoresUnknown
@@ -40,7 +42,7 @@ struct Requests {
       try end()
       if ready.isEmpty { ready = [[]] }
     }
-    if !method.takesStream, ready.count != 1 {
+    if !method.takesStream, !takesTurns, ready.count != 1 {
       throw ArgumentList.Fault("\(ready.count) requests for a method that takes one")
     }
   }
