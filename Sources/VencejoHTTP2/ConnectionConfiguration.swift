@@ -7,6 +7,11 @@ public struct ConnectionConfiguration: Sendable {
   public var initialStreamWindow = 256 << 10
   /// Bytes a peer may send on all streams of a connection before we `consume` any.
   public var initialConnectionWindow = 1 << 20
+  /// Up to how many bytes a stream's window grows while the peer fills it within a round trip
+  /// (the bandwidth-delay product, measured with PINGs); the connection's grows with it, to
+  /// four times as much. At most `initialStreamWindow` leaves both as they are, as do Unix
+  /// sockets.
+  public var maxStreamWindow = 4 << 20
   /// The largest DATA payload we receive, from 16,384 to 16,777,215 bytes.
   public var maxFrameSize = 16_384
   /// Bytes of names and values, with 32 more for each field, past which a header
@@ -19,6 +24,10 @@ public struct ConnectionConfiguration: Sendable {
   /// bytes, falls to `lowWaterMark`.
   public var highWaterMark = 64 << 10
   public var lowWaterMark = 16 << 10
+
+  /// Bytes that may be queued on all streams of a connection before it is congested
+  /// (`HTTP2Connection.isCongested`).
+  public var maxQueuedBytes = 8 << 20
 
   /// How long a client waits for the TCP connection.
   public var connectTimeout: Duration = .seconds(20)
@@ -33,6 +42,11 @@ public struct ConnectionConfiguration: Sendable {
   public var stalledSendTimeout: Duration = .seconds(60)
   /// Closes a connection gracefully when it had no stream for so long; nil never.
   public var idleTimeout: Duration?
+  /// Closes a connection gracefully once it is so old, a tenth more or less so that clients
+  /// which came together do not come back together; nil never.
+  public var maxAge: Duration?
+  /// How long after `maxAge` streams may still run; nil for ever.
+  public var maxAgeGrace: Duration?
   /// After this much graceful shutdown what still runs is cut off; nil never.
   public var drainTimeout: Duration?
 
@@ -57,6 +71,9 @@ public struct ConnectionConfiguration: Sendable {
   public var maxQueuedFrames = 1_000
   /// CONTINUATION frames of one header block.
   public var maxContinuations = 8
+
+  /// The first stream's number (client, odd): for tests of what happens when numbers run out.
+  package var firstStreamID: Int32 = 1
 
   /// The defaults, named in this type's members.
   public init() {}

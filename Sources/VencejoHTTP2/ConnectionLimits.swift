@@ -11,11 +11,14 @@ final class ConnectionLimits: @unchecked Sendable {
   let highWaterMark: Int
   let lowWaterMark: Int
   let maxQueuedFrames: Int
+  let maxQueuedBytes: Int
   let stalledSend: UInt64
   let headers: UInt64
   let idle: UInt64?
   let keepaliveInterval: UInt64?
   let keepaliveTimeout: UInt64
+  /// Milliseconds that bytes may remain unacknowledged; with keepalive only.
+  let userTimeout: Int32?
 
   init(_ configuration: ConnectionConfiguration) {
     self.configuration = configuration
@@ -25,11 +28,14 @@ final class ConnectionLimits: @unchecked Sendable {
     maxQueuedFrames =
       min(max(configuration.maxQueuedFrames, 16), 1 << 30)
       + 2 * min(max(configuration.maxConcurrentStreams, 0), 1 << 30)
+    maxQueuedBytes = max(configuration.maxQueuedBytes, 1)
     stalledSend = configuration.stalledSendTimeout.clampedNanoseconds
     headers = configuration.headersTimeout.clampedNanoseconds
     idle = configuration.idleTimeout?.clampedNanoseconds
     keepaliveInterval = configuration.keepaliveInterval?.clampedNanoseconds
     keepaliveTimeout = configuration.keepaliveTimeout.clampedNanoseconds
+
+    userTimeout = keepaliveInterval == nil ? nil : Int32(clamping: keepaliveTimeout / 1_000_000)
 
     var made: OpaquePointer?
     nghttp2_option_new(&made)

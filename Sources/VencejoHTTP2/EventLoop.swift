@@ -23,6 +23,9 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
     /// The loop waits, or is about to, in the kernel: the next job must wake it.
     var asleep = false
     var stopped = false
+    /// Work brought after the end, and whether somebody is at it.
+    var late: [@Sendable () -> Void] = []
+    var lateIsRunning = false
   }
 
   /// Bytes one read takes, and one round of writing gathers.
@@ -40,6 +43,8 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
   private let stopping = Atomic<Bool>(false)
   private nonisolated(unsafe) var thread = pthread_t()
 
+  /// Set by the loop's thread as its last act, read by whoever stands in for it later.
+  @exclusivity(unchecked) private var hasEnded = false
   @exclusivity(unchecked) private var jobs: [Job] = []
   @exclusivity(unchecked) private var running: [Job] = []
   @exclusivity(unchecked) private var dirty: [HTTP2Connection] = []
@@ -119,7 +124,12 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
   }
 
   /// Runs `work` in a tick, in the order of the calls. From any thread.
-  public func execute(_ work: @escaping @Sendable () -> Void) { _ = submit(.work(work)) }
+  ///
+  /// A loop that has ended runs it all the same, on the caller's thread: whoever waits for
+  /// what it does must not wait for ever.
+  public func execute(_ work: @escaping @Sendable () -> Void) {
+    if !submit(.work(work)) { runLate(work) }
+  }
 
   /// The same; false when the loop has ended and will not run it.
   public func tryExecute(_ work: @escaping @Sendable () -> Void) -> Bool { submit(.work(work)) }
@@ -128,7 +138,7 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
   public func enqueue(_ job: consuming ExecutorJob) { _ = submit(.task(UnownedJob(job))) }
 
   private func submit(_ job: Job) -> Bool {
-    if isCurrent {
+    if isCurrent && !hasEnded {
       jobs.append(job)
       return true
     }
@@ -150,6 +160,25 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
     inboxHasJobs.store(true, ordering: .releasing)
     if wake { ring() }
     return true
+  }
+
+  /// Does what the ended loop was to do, one thing at a time as on its thread: what belongs to
+  /// the loop then belongs to the thread that does this.
+  private func runLate(_ work: @escaping @Sendable () -> Void) {
+    let isFirst = inbox.withLock { box in
+      box.late.append(work)
+      defer { box.lateIsRunning = true }
+      return !box.lateIsRunning
+    }
+    guard isFirst else { return }
+    let before = pthread_getspecific(currentLoopKey)
+    pthread_setspecific(currentLoopKey, Unmanaged.passUnretained(self).toOpaque())
+    while let next = inbox.withLock({ box -> (@Sendable () -> Void)? in
+      guard box.late.isEmpty else { return box.late.removeFirst() }
+      box.lateIsRunning = false
+      return nil
+    }) { next() }
+    pthread_setspecific(currentLoopKey, before)
   }
 
   private func ring() {
@@ -290,16 +319,21 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
       runJobs(executor)
     }
     retired.removeAll()
+    hasEnded = true
     let left = inbox.withLock { box in
       box.stopped = true
       let left = box.jobs
       box.jobs = []
       return left
     }
-    for job in jobs + left {
-      if case .task(let job) = job { globalConcurrentExecutor.enqueue(job) }
-    }
+    let last = jobs + left
     jobs = []
+    for job in last {
+      switch job {
+      case .task(let job): globalConcurrentExecutor.enqueue(job)
+      case .work(let work): runLate(work)
+      }
+    }
     pthread_setspecific(currentLoopKey, nil)
   }
 }

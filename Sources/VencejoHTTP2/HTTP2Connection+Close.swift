@@ -1,4 +1,5 @@
 import CNGHTTP2
+import Synchronization
 
 /// The ways a connection ends.
 extension HTTP2Connection {
@@ -103,15 +104,19 @@ extension HTTP2Connection {
     backlog?.deallocate()
     backlog = nil
     drained = []
+    congestion.store(false, ordering: .relaxed)
+    let waiting = congested
+    congested = []
+    for waiter in waiting { waiter() }
     let goodbye =
       isServer && (reason == nil || reason?.code != 0 || reason?.kind == .tlsFailed)
     socket?.disconnect(lingering: goodbye)
     socket = nil
     sink = nil
     acceptStream = nil
-    let waiting = pings
+    let unanswered = pings
     pings = []
-    for ping in waiting {
+    for ping in unanswered {
       ping.completion(.failure(reason ?? HTTP2Error(.connectionClosed, "the connection closed")))
     }
     let handler = self.handler

@@ -44,6 +44,16 @@ extension HTTP2Connection {
       loop: loop, isServer: isServer, limits: limits,
       peerAddress: SocketAddress.peer(of: fd) ?? .unix(""), localAddress: local)
     connection.tls = tls
+    connection.awaitsPreface = isServer && tls == nil
+    if local.isUnix {
+      connection.peerCredentials = PeerCredentials(of: fd)
+    } else {
+      connection.startMeasuring()
+      if let timeout = limits.userTimeout {
+        // Keepalive finds a dead peer only when nothing is under way (gRFC A18).
+        Syscalls.setOption(fd, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, timeout)
+      }
+    }
     guard ConnectionSocket(loop: loop, fd: fd).attach(connection) else {
       let failure = Syscalls.failure("epoll_ctl")
       connection.tearDown(failure)

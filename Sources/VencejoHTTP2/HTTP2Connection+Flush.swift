@@ -1,4 +1,5 @@
 import CNGHTTP2
+import Synchronization
 
 /// The way out: nghttp2 fills the loop's buffer, one write empties it, and only what
 /// the kernel does not take is kept with the connection.
@@ -40,6 +41,10 @@ extension HTTP2Connection {
   /// Sends what there is to send; the loop calls it once in a tick.
   func flush() {
     guard !isClosed, let session else { return }
+    if awaitsPreface && !isGoingAway && !isTerminating {
+      isDirty = false
+      return
+    }
     // `isDirty` stays set meanwhile: what callbacks add, the rounds below send.
     if backlog != nil && !writeBacklog() {
       isDirty = false
@@ -76,12 +81,46 @@ extension HTTP2Connection {
         loop.markDirty(self)
         return
       }
+      if queuedTotal > limits.maxQueuedBytes || isCongestedHere { noteCongestion() }
     } while backlog == nil && (credit > 0 || nghttp2_session_want_write(session) != 0)
     isDirty = false
     if stallTimer == nil && (queuedTotal > 0 || backlog != nil) { watchStalls() }
     if isShuttingDown || isTerminating || nghttp2_session_want_read(session) == 0 {
       finishIfDone()
     }
+  }
+
+  private var isCongestedHere: Bool { congestion.load(ordering: .relaxed) || !congested.isEmpty }
+
+  /// Half of the limit must be free before the next may queue: a few at a time.
+  private func noteCongestion() {
+    if queuedTotal > limits.maxQueuedBytes {
+      congestion.store(true, ordering: .relaxed)
+    } else if queuedTotal <= limits.maxQueuedBytes / 2 {
+      // Those who wait go first: until they have, newcomers wait behind them.
+      let first = congested.prefix(4)
+      congested.removeFirst(first.count)
+      if congested.isEmpty { congestion.store(false, ordering: .relaxed) }
+      for waiter in first { waiter() }
+      if !congested.isEmpty { markDirtySoon() }
+    }
+  }
+
+  /// In a while: those who were let go queue their bytes first.
+  private func markDirtySoon() {
+    _ = loop.schedule(afterNanoseconds: 1_000_000) { [self] in if !isClosed { markDirty() } }
+  }
+
+  /// Many may queue in one tick.
+  func noteLargeQueue() {
+    if queuedTotal > limits.maxQueuedBytes { congestion.store(true, ordering: .relaxed) }
+  }
+
+  /// Runs `body` once there is room, or the connection is closed; at once when it is not
+  /// congested. On the loop.
+  public func whenUncongested(_ body: @escaping () -> Void) {
+    loop.assertCurrent()
+    if isCongested && !isClosed { congested.append(body) } else { body() }
   }
 
   private func tellDrained() {

@@ -91,13 +91,22 @@ extension HTTP2Connection {
       if !isServer { isShuttingDown = true }
       if goAway.error_code != 0 && closeReason == nil {
         closeReason = HTTP2Error(
-          .goAway, "the peer went away with code \(goAway.error_code)", code: goAway.error_code)
+          .goAway, "the peer went away with code \(goAway.error_code)\(Self.words(of: goAway))",
+          code: goAway.error_code)
       }
       handler?.connection(
         self, didReceiveGoAway: goAway.last_stream_id, code: goAway.error_code)
     default:
       break
     }
+  }
+
+  /// What the peer says of its going: a few words in ASCII, or nothing.
+  private static func words(of goAway: nghttp2_goaway) -> String {
+    guard let data = goAway.opaque_data, goAway.opaque_data_len > 0 else { return "" }
+    let bytes = UnsafeBufferPointer(start: data, count: min(goAway.opaque_data_len, 128))
+    guard bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else { return "" }
+    return ": " + String(decoding: bytes, as: UTF8.self)
   }
 
   /// A GOAWAY of ours is out: the notice of a graceful end, or nghttp2's own answer to

@@ -15,13 +15,14 @@ extension HTTP2Connection {
       timedOut(.settingsTimedOut, "no SETTINGS ACK in time", HTTP2Code.settingsTimeout)
     }
     if let idle = limits.idle { watchIdle(idle) }
+    if let age = configuration.maxAge { watchAge(age.clampedNanoseconds) }
     if let interval = limits.keepaliveInterval { watchKeepalive(interval) }
   }
 
   func cancelTimers() {
     for timer in [
       handshakeTimer, settingsTimer, headersTimer, stallTimer, idleTimer, keepaliveTimer,
-      shutdownTimer,
+      shutdownTimer, ageTimer,
     ] { timer?.cancel() }
   }
 
@@ -45,7 +46,10 @@ extension HTTP2Connection {
   /// A peer can make a server reset streams with invalid frames as fast as it could
   /// reset them itself (CVE-2025-8671).
   func countSentReset(_ code: UInt32) {
-    guard isServer, code != HTTP2Code.noError, !sentResets.take(now: loop.now) else { return }
+    // Refusing costs nothing: no work was begun.
+    guard isServer, code != HTTP2Code.noError, code != HTTP2Code.refusedStream,
+      !sentResets.take(now: loop.now)
+    else { return }
     abuse("too many streams had to be reset")
   }
 
@@ -98,6 +102,17 @@ extension HTTP2Connection {
       } else {
         watchIdle(idle &- rested)
       }
+    }
+  }
+
+  private func watchAge(_ age: UInt64) {
+    let spread = age / 10
+    let after = age &- spread &+ UInt64.random(in: 0...max(spread &* 2, 1))
+    ageTimer = loop.schedule(afterNanoseconds: after) { [self] in
+      guard !isClosed else { return }
+      shutdownGracefully()
+      guard let grace = limits.configuration.maxAgeGrace else { return }
+      ageTimer = loop.schedule(after: grace) { [self] in close(HTTP2Code.noError) }
     }
   }
 

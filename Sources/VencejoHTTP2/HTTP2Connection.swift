@@ -1,4 +1,5 @@
 import CNGHTTP2
+import Synchronization
 
 /// One HTTP/2 connection (RFC 9113). All of it belongs to its loop.
 ///
@@ -35,6 +36,15 @@ public final class HTTP2Connection: @unchecked Sendable {
   /// Why it closes or has closed; nil when nothing is wrong.
   @exclusivity(unchecked) public internal(set) var closeReason: HTTP2Error?
 
+  /// Who is at the other end of a Unix socket; nil on others.
+  @exclusivity(unchecked) public internal(set) var peerCredentials: PeerCredentials?
+  /// Bytes of bodies received.
+  @exclusivity(unchecked) public internal(set) var receivedBytes = 0
+  /// Whether more than `ConnectionConfiguration.maxQueuedBytes` are queued. Readable from any
+  /// thread: producers should wait.
+  public var isCongested: Bool { congestion.load(ordering: .relaxed) }
+  let congestion = Atomic<Bool>(false)
+
   let limits: ConnectionLimits
   // Of `limits`, what the hot paths read.
   let maxHeaderListSize: Int
@@ -50,6 +60,15 @@ public final class HTTP2Connection: @unchecked Sendable {
   /// The stream whose header block is being decoded.
   @exclusivity(unchecked) var decoding: Unmanaged<HTTP2Stream>?
   @exclusivity(unchecked) var drained: [HTTP2Stream] = []
+
+  /// A server without TLS says nothing before its client does: a stranger is answered in
+  /// HTTP/1.
+  @exclusivity(unchecked) var awaitsPreface = false
+  @exclusivity(unchecked) var bandwidth: BandwidthEstimator?
+  /// `receivedBytes` at which the estimator wants to know.
+  @exclusivity(unchecked) var nextProbe = Int.max
+  /// Those who wait for the end of a congestion.
+  @exclusivity(unchecked) var congested: [() -> Void] = []
 
   // The way out.
   @exclusivity(unchecked) var isDirty = false
@@ -79,6 +98,7 @@ public final class HTTP2Connection: @unchecked Sendable {
   @exclusivity(unchecked) var idleTimer: LoopTimer?
   @exclusivity(unchecked) var keepaliveTimer: LoopTimer?
   @exclusivity(unchecked) var shutdownTimer: LoopTimer?
+  @exclusivity(unchecked) var ageTimer: LoopTimer?
   @exclusivity(unchecked) var headersSince: UInt64 = 0
   @exclusivity(unchecked) var lastWrite: UInt64 = 0
   @exclusivity(unchecked) var lastRead: UInt64 = 0
@@ -137,6 +157,8 @@ public final class HTTP2Connection: @unchecked Sendable {
     _ = nghttp2_submit_settings(session, none, settings, settings.count)
     let window = Int32(ConnectionLimits.window(limits.configuration.initialConnectionWindow))
     _ = nghttp2_session_set_local_window_size(session, none, 0, window)
+    let first = limits.configuration.firstStreamID
+    if !isServer && first > 1 { _ = nghttp2_session_set_next_stream_id(session, first) }
     lastRead = loop.now
     lastWrite = loop.now
     idleSince = loop.now
@@ -151,6 +173,13 @@ public final class HTTP2Connection: @unchecked Sendable {
     guard isOpen, let session else { return isClosed ? 0 : 100 }
     return Int(
       nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
+  }
+
+  /// Whether the numbers of streams have run out (RFC 9113, section 5.1.1): another
+  /// connection must take over.
+  public var hasUsedUpStreamIDs: Bool {
+    guard let session, !isServer else { return false }
+    return nghttp2_session_get_next_stream_id(session) > UInt32(Int32.max)
   }
 
   /// Whether `open` would succeed now.
@@ -248,6 +277,10 @@ public final class HTTP2Connection: @unchecked Sendable {
   func receive(_ bytes: UnsafeRawBufferPointer) {
     guard let session, !isTerminating else { return }
     lastRead = loop.now
+    if awaitsPreface {
+      awaitsPreface = false
+      if answerStranger(bytes) { return }
+    }
     depth &+= 1
     let result = nghttp2_session_mem_recv(
       session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)

@@ -96,6 +96,7 @@ public final class HTTP2Stream: @unchecked Sendable {
     connection.queuedTotal &+= data.count
     if queuedBytes > connection.highWaterMark {
       aboveHighWater = true
+      connection.noteLargeQueue()
       if !sharesBandwidth { shareBandwidth() }
     }
     resume()

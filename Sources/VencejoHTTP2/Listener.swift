@@ -61,7 +61,7 @@ public final class Listener: Sendable {
   }
 
   static func bind(_ address: SocketAddress) throws(HTTP2Error) -> Int32 {
-    if case .unix(let path) = address { try removeStale(path, address) }
+    if case .unix(let path) = address, !path.hasPrefix("\0") { try removeStale(path, address) }
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
     let fd = socket(address.family, kind, 0)
     guard fd >= 0 else { throw Syscalls.failure("socket") }
@@ -147,7 +147,7 @@ private final class AcceptSource: LoopSource, @unchecked Sendable {
   override func loopWillStop() { stop() }
 
   private func file() -> ino_t? {
-    guard case .unix(let path) = address else { return nil }
+    guard case .unix(let path) = address, !path.hasPrefix("\0") else { return nil }
     var info = stat()
     return lstat(path, &info) == 0 ? info.st_ino : nil
   }

@@ -91,6 +91,8 @@ private let onData: nghttp2_on_data_chunk_recv_callback = {
   session, flags, id, bytes, count, user in
   with(user) { connection in
     guard !connection.isTerminating else { return failed }
+    connection.receivedBytes &+= count
+    if connection.receivedBytes >= connection.nextProbe { connection.probeBandwidth() }
     guard let found = stream(session, id) else {
       connection.credit &+= count
       return 0

@@ -9,12 +9,23 @@ public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
   /// Sixteen bytes in network order as two words, a port and the scope (0 but for
   /// link-local addresses).
   case ipv6(high: UInt64, low: UInt64, port: UInt16, scope: UInt32)
-  /// A Unix domain socket's path; empty for an unnamed peer.
+  /// A Unix domain socket's path; empty for an unnamed peer. One that begins with a zero
+  /// byte is a name in Linux's abstract namespace, without a file (unix(7)).
   case unix(String)
 
-  /// Reads `127.0.0.1:7447`, `[::1]:7447`, `localhost:7447` (IPv4's loopback)
-  /// or `unix:/path`; throws `.invalidAddress` otherwise.
+  /// Reads `127.0.0.1:7447`, `[::1]:7447`, `localhost:7447` (IPv4's loopback),
+  /// `unix:/path` or `unix-abstract:name`; throws `.invalidAddress` otherwise.
   public init(parsing text: String) throws(HTTP2Error) {
+    if text.hasPrefix("unix-abstract:") {
+      let name = text.dropFirst(14)
+      let size = MemoryLayout.size(ofValue: sockaddr_un().sun_path)
+      guard !name.isEmpty, name.utf8.count < size, !name.utf8.contains(0) else {
+        throw HTTP2Error(
+          .invalidAddress, "an abstract Unix socket's name has 1 to \(size - 1) bytes: \(text)")
+      }
+      self = .unix("\0\(name)")
+      return
+    }
     if text.hasPrefix("unix:") {
       var path = Substring(text.dropFirst(5))
       if path.hasPrefix("///") { path = path.dropFirst(2) }
@@ -108,7 +119,8 @@ public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
         return String(cString: base)
       }
       return scope == 0 ? "[\(text)]:\(port)" : "[\(text)%\(scope)]:\(port)"
-    case .unix(let path): return "unix:\(path)"
+    case .unix(let path):
+      return path.hasPrefix("\0") ? "unix-abstract:\(path.dropFirst())" : "unix:\(path)"
     }
   }
 
@@ -148,13 +160,14 @@ public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
         a.sun_family = sa_family_t(AF_UNIX)
         var count = 0
         withUnsafeMutableBytes(of: &a.sun_path) { bytes in
-          for byte in path.utf8.prefix(bytes.count - 1) {
+          for byte in path.utf8.prefix(path.hasPrefix("\0") ? bytes.count : bytes.count - 1) {
             bytes[count] = byte
             count += 1
           }
         }
         raw.storeBytes(of: a, as: sockaddr_un.self)
-        return MemoryLayout<sa_family_t>.size + count + 1
+        // An abstract name ends with its length, a path with a zero byte.
+        return MemoryLayout<sa_family_t>.size + count + (path.hasPrefix("\0") ? 0 : 1)
       }
     }
     return withUnsafePointer(to: &storage) { pointer in
@@ -190,6 +203,9 @@ public enum SocketAddress: Sendable, Hashable, CustomStringConvertible {
         let start = MemoryLayout<sa_family_t>.size
         let end = min(Int(length), raw.count)
         guard end > start else { return .unix("") }
+        if raw[start] == 0 {
+          return .unix(end - start > 1 ? String(decoding: raw[start..<end], as: UTF8.self) : "")
+        }
         return .unix(String(decoding: raw[start..<end].prefix { $0 != 0 }, as: UTF8.self))
       default: return nil
       }

@@ -116,10 +116,12 @@ class Hostile(ServerCase):
             self.hung_up_on(PREFACE + SETTINGS + chance.randbytes(5000), finish=True)
 
     def test_tls_hello(self):
-        self.hung_up_on(TLS_HELLO)
+        self.assertIn(b"HTTP/1.1 400", self.hung_up_on(TLS_HELLO))
 
     def test_http_1(self):
-        self.hung_up_on(b"GET / HTTP/1.1\r\nHost: vencejo\r\nConnection: close\r\n\r\n")
+        heard = self.hung_up_on(b"GET / HTTP/1.1\r\nHost: vencejo\r\nConnection: close\r\n\r\n")
+        self.assertTrue(heard.startswith(b"HTTP/1.1 400 "), heard)
+        self.assertIn(b"HTTP/2", heard)
 
     def test_frame_larger_than_allowed(self):
         heard = self.hung_up_on(PREFACE + SETTINGS + b"\xff\xff\xff\x00\x00\x00\x00\x00\x01" + bytes(99))

@@ -31,8 +31,8 @@ final class CallHandle: Sendable {
     }
   }
 
-  func send(_ message: EncodedMessage) async throws(RPCError) {
-    try await call().request(message.frame)
+  func send(_ message: EncodedMessage, compressed: Bool) async throws(RPCError) {
+    try await call().request(message.frame, compressed: compressed)
   }
 
   func finish() {
@@ -74,13 +74,15 @@ public struct ClientStreamingCall<Request: Message, Response: Message>: Sendable
   init(_ handle: CallHandle) { self.handle = handle }
 
   /// Sends a message, and waits while the server is behind. Throws `.cancelled` once the
-  /// call is over, also when the server answered early: `response` tells how.
-  public func send(_ message: Request) async throws(RPCError) {
-    try await handle.send(EncodedMessage(message))
+  /// call is over, also when the server answered early: `response` tells how. With
+  /// `compressed` false the message goes as it is, whatever the call's compression.
+  public func send(_ message: Request, compressed: Bool = true) async throws(RPCError) {
+    try await handle.send(EncodedMessage(message), compressed: compressed)
   }
 
-  public func send(_ message: EncodedMessage) async throws(RPCError) {
-    try await handle.send(message)
+  /// Sends a message that is encoded already.
+  public func send(_ message: EncodedMessage, compressed: Bool = true) async throws(RPCError) {
+    try await handle.send(message, compressed: compressed)
   }
 
   /// No more messages follow.
@@ -117,13 +119,15 @@ public struct BidirectionalCall<Request: Message, Response: Message>: AsyncSeque
 
   public func makeAsyncIterator() -> ResponseIterator<Response> { .init(handle: handle) }
 
-  /// Sends a message, and waits while the server is behind.
-  public func send(_ message: Request) async throws(RPCError) {
-    try await handle.send(EncodedMessage(message))
+  /// Sends a message, and waits while the server is behind. With `compressed` false it goes as
+  /// it is, whatever the call's compression.
+  public func send(_ message: Request, compressed: Bool = true) async throws(RPCError) {
+    try await handle.send(EncodedMessage(message), compressed: compressed)
   }
 
-  public func send(_ message: EncodedMessage) async throws(RPCError) {
-    try await handle.send(message)
+  /// Sends a message that is encoded already.
+  public func send(_ message: EncodedMessage, compressed: Bool = true) async throws(RPCError) {
+    try await handle.send(message, compressed: compressed)
   }
 
   /// No more messages follow.
@@ -163,8 +167,10 @@ public struct BytesCall: Sendable {
 
   init(_ handle: CallHandle) { self.handle = handle }
 
-  public func send(_ message: EncodedMessage) async throws(RPCError) {
-    try await handle.send(message)
+  /// Sends a message, and waits while the server is behind. With `compressed` false it goes as
+  /// it is, whatever the call's compression.
+  public func send(_ message: EncodedMessage, compressed: Bool = true) async throws(RPCError) {
+    try await handle.send(message, compressed: compressed)
   }
 
   /// No more messages follow.

@@ -1,4 +1,5 @@
 import Synchronization
+public import VencejoCompression
 public import VencejoHTTP2
 public import VencejoProtobuf
 
@@ -10,6 +11,8 @@ public final class Channel: Sendable {
     public var backoff = Backoff()
     public var userAgent = "grpc-swift-vencejo/\(VencejoRPC.version)"
 
+    /// Compresses the requests of calls that do not say otherwise.
+    public var compression: Compression?
     /// For calls that do not say otherwise; nil makes none again.
     public var retryPolicy: RetryPolicy?
     /// See every call, the first one outermost. None costs nothing.

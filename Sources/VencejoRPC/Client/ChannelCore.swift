@@ -29,6 +29,8 @@ final class ChannelCore: @unchecked Sendable {
   /// Any thread.
   var retryPolicy: RetryPolicy? { configuration.retryPolicy }
   /// Any thread.
+  var compression: Compression? { configuration.compression }
+  /// Any thread.
   var interceptors: [any ClientInterceptor] { configuration.interceptors }
   /// Any thread.
   var observers: [any RPCObserver] { configuration.observers }

@@ -197,7 +197,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
       fields.append(("grpc-timeout", Timeout.format(nanoseconds: left)))
     }
     if attempts > 1 { fields.append(("grpc-previous-rpc-attempts", "\(attempts - 1)")) }
-    if let compression = options.compression {
+    if let compression {
       fields.append(("grpc-encoding", compression.rawValue))
     }
     let base = core.requestHeaders(path)
@@ -221,7 +221,11 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   override func streamForMessages() -> HTTP2Stream? { phase == .open ? stream : nil }
 
   private func compressed(_ frame: [UInt8]) -> [UInt8] {
-    options.compression.map { frame.compressedFrame($0) } ?? frame
+    compression.map { frame.compressedFrame($0) } ?? frame
+  }
+
+  private var compression: Compression? {
+    options.compressed ? options.compression ?? core.compression : nil
   }
 
   func noteFinishedSending() {
@@ -453,8 +457,10 @@ extension ClientCall {
   }
 
   /// Sends a sealed frame, as the interceptors let it pass.
-  func request(_ frame: [UInt8]) async throws(RPCError) {
-    guard let transforms else { return try await send(frame: compressed(frame)) }
+  func request(_ frame: [UInt8], compressed isCompressed: Bool) async throws(RPCError) {
+    guard let transforms else {
+      return try await send(frame: isCompressed ? compressed(frame) : frame)
+    }
     await withUnsafeContinuation { continuation in
       let passable = gate.withLock { gate in
         if !gate.isPassable { gate.senders.append(continuation) }
@@ -462,7 +468,8 @@ extension ClientCall {
       }
       if passable { continuation.resume() }
     }
-    try await send(frame: compressed(try transforms.outgoing(frame)))
+    let frame = try transforms.outgoing(frame)
+    try await send(frame: isCompressed ? compressed(frame) : frame)
   }
 
   fileprivate func letSendersPass() {

@@ -12,6 +12,18 @@ public final class Health: GRPCHealth.HealthService {
     var statuses: [String: Status] = ["": .serving]
     var watchers: [UInt64: (service: String, updates: AsyncStream<Status>.Continuation)] = [:]
     var lastWatcher: UInt64 = 0
+    /// The services it was last mounted with.
+    var served: Set<String> = []
+
+    /// nil forgets the service.
+    mutating func change(_ service: String, _ status: Status?) {
+      let before = statuses[service]
+      statuses[service] = status
+      guard before != status else { return }
+      for watcher in watchers.values where watcher.service == service {
+        watcher.updates.yield(status ?? .serviceUnknown)
+      }
+    }
   }
 
   private let state = Mutex(State())
@@ -21,23 +33,17 @@ public final class Health: GRPCHealth.HealthService {
   public var execution: HandlerExecution { .loop }
 
   public func mounted(with services: [any Service]) {
+    let names = Set(services.flatMap(\.descriptors).map(\.fullName))
     state.withLock { state in
-      for descriptor in services.flatMap(\.descriptors) {
-        if state.statuses[descriptor.fullName] == nil {
-          state.statuses[descriptor.fullName] = .serving
-        }
-      }
+      for name in names where state.statuses[name] == nil { state.change(name, .serving) }
+      for name in state.served.subtracting(names) { state.change(name, nil) }
+      state.served = names
     }
   }
 
   /// Sets the status of one service, or of the server with the empty name.
   public func set(_ status: Status, for service: String = "") {
-    state.withLock { state in
-      guard state.statuses.updateValue(status, forKey: service) != status else { return }
-      for watcher in state.watchers.values where watcher.service == service {
-        watcher.updates.yield(status)
-      }
-    }
+    state.withLock { $0.change(service, status) }
   }
 
   /// Sets every status: NOT_SERVING is what balancers should see while a server drains.

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Methods by the bytes of `:path`: no string is made to find one.
 ///
 /// Open addressing over a power of two, filled once before the server starts.
@@ -9,8 +11,11 @@ struct MethodTable: Sendable {
     let execution: HandlerExecution
     let takesOneRequest: Bool
     let isUnary: Bool
+    /// Shared by the methods of a service.
+    let limit: CallLimit?
 
-    init(_ method: ServerMethod, _ execution: HandlerExecution) {
+    init(_ method: ServerMethod, _ execution: HandlerExecution, _ limit: CallLimit? = nil) {
+      self.limit = limit
       path = Array(method.path.utf8)
       self.method = method
       self.execution = execution
@@ -24,8 +29,9 @@ struct MethodTable: Sendable {
 
   /// Throws the path that two services claim.
   init(_ services: [any Service]) throws(RPCError) {
-    let entries = services.flatMap { service in
-      service.methods.map { Entry($0, service.execution) }
+    let entries = services.flatMap { service -> [Entry] in
+      let limit = service.maxConcurrentCalls.map(CallLimit.init)
+      return service.methods.map { Entry($0, service.execution, limit) }
     }
     var capacity = 16
     while capacity < entries.count * 4 { capacity *= 2 }
@@ -62,4 +68,20 @@ struct MethodTable: Sendable {
     }
     return Int(truncatingIfNeeded: hash ^ hash >> 32)
   }
+}
+
+/// Counts the handlers that run, on any loop.
+final class CallLimit: Sendable {
+  private let running = Atomic<Int>(0)
+  private let limit: Int
+
+  init(_ limit: Int) { self.limit = max(limit, 0) }
+
+  func begin() -> Bool {
+    if running.add(1, ordering: .relaxed).newValue <= limit { return true }
+    running.subtract(1, ordering: .relaxed)
+    return false
+  }
+
+  func end() { running.subtract(1, ordering: .relaxed) }
 }

@@ -18,7 +18,9 @@ struct RequestHead {
   /// The first thing found wrong.
   private(set) var fault: RPCError?
 
-  var path: String { entry?.method.path ?? unknownPath }
+  /// Whether a service has the method.
+  var isKnown: Bool { entry != nil && unknownPath.isEmpty }
+  var path: String { unknownPath.isEmpty ? entry?.method.path ?? "" : unknownPath }
 
   mutating func take(
     _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ connection: ServerConnection
@@ -27,7 +29,12 @@ struct RequestHead {
     if first == UInt8(ascii: ":") {
       if name.equals(":path") {
         entry = connection.host.methods.find(value)
-        if entry == nil { unknownPath = String(decoding: value.prefix(256), as: UTF8.self) }
+        if entry == nil {
+          let fallback = connection.host.fallback
+          unknownPath = String(
+            decoding: fallback == nil ? value.prefix(256) : value[...], as: UTF8.self)
+          entry = fallback
+        }
       } else if name.equals(":method") {
         isPost = value.equals("POST")
       }

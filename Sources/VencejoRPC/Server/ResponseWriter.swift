@@ -7,14 +7,18 @@ public struct ResponseWriter<Response: Message>: Sendable {
 
   /// Sends a message, and waits while the client is behind.
   ///
-  /// Throws `.cancelled` when the call is over or the task is cancelled.
-  public func send(_ message: Response) async throws(RPCError) {
-    try await send(EncodedMessage(message))
+  /// Throws `.cancelled` when the call is over or the task is cancelled. With `compressed`
+  /// false the message goes as it is, whatever the call's compression.
+  public func send(_ message: Response, compressed: Bool = true) async throws(RPCError) {
+    // Before it is encoded: a message that must wait is not held twice.
+    if call.isCongested { await call.waitForRoom() }
+    try await call.respond(EncodedMessage(message).frame, compressed: compressed)
   }
 
   /// Sends a message that is encoded already.
-  public func send(_ message: EncodedMessage) async throws(RPCError) {
-    try await call.respond(message.frame)
+  public func send(_ message: EncodedMessage, compressed: Bool = true) async throws(RPCError) {
+    if call.isCongested { await call.waitForRoom() }
+    try await call.respond(message.frame, compressed: compressed)
   }
 
   /// The loop `tryWrite` must be called on.
@@ -22,7 +26,7 @@ public struct ResponseWriter<Response: Message>: Sendable {
 
   /// Sends without waiting. False, and nothing is sent, when the client is behind or the
   /// call is over. On the connection's loop only.
-  public func tryWrite(_ message: EncodedMessage) -> Bool {
-    call.tryRespond(message.frame)
+  public func tryWrite(_ message: EncodedMessage, compressed: Bool = true) -> Bool {
+    call.tryRespond(message.frame, compressed: compressed)
   }
 }

@@ -2,6 +2,7 @@ import Glibc
 import Synchronization
 public import VencejoCompression
 public import VencejoHTTP2
+import VencejoProtobuf
 
 /// A gRPC server: services behind listeners.
 ///
@@ -17,6 +18,17 @@ public final class Server: Sendable {
     public var maxHandlersPerConnection = 2_000
     /// Bytes of unary responses that may wait for the windows of one connection.
     public var maxPendingResponseBytesPerConnection = 256 * 1024 * 1024
+    /// Handlers that may run at a time on all connections together; nil for as many as come.
+    public var maxConcurrentCalls: Int?
+    /// Calls beyond a limit are refused unseen (REFUSED_STREAM), which clients take as an
+    /// invitation to try another server, instead of answered RESOURCE_EXHAUSTED.
+    public var refusesBeyondLimits = false
+    /// Of one message that a handler sends, in bytes; a longer one ends its call with
+    /// RESOURCE_EXHAUSTED.
+    public var maxSendMessageBytes = Int.max
+    /// Answers calls of methods that no service has; its path means nothing. Made of
+    /// `RawMessage`s it is a proxy. Without it they are answered UNIMPLEMENTED.
+    public var unknownMethods: ServerMethod?
     /// How long a shutdown waits for calls to end.
     public var drainGrace: Duration = .seconds(10)
     public var connection = ConnectionConfiguration()
@@ -42,11 +54,18 @@ public final class Server: Sendable {
     }
   }
 
+  private struct State {
+    var services: [any Service]
+    /// Of the shutdown, once one has begun.
+    var deadline: ContinuousClock.Instant?
+    var hasEnded = false
+  }
+
   private let group: EventLoopGroup
   private let hosts: [ServerHost]
   private let listeners: [Listener]
   private let configuration: Configuration
-  private let state = Mutex(false)
+  private let state: Mutex<State>
   private let turn = Atomic<Int>(0)
 
   /// Throws `HTTP2Error` when an address cannot be bound, and ALREADY_EXISTS when two
@@ -58,9 +77,11 @@ public final class Server: Sendable {
     let methods = try MethodTable(services)
     for service in services { service.mounted(with: services) }
     let group = try EventLoopGroup(count: configuration.threads)
+    let limit = configuration.maxConcurrentCalls.map(CallLimit.init)
     let hosts = group.loops.map { loop in
-      ServerHost(loop: loop, methods: methods, configuration: configuration)
+      ServerHost(loop: loop, methods: methods, limit: limit, configuration: configuration)
     }
+    state = Mutex(State(services: services))
     var listeners: [Listener] = []
     do {
       for endpoint in endpoints {
@@ -103,7 +124,7 @@ public final class Server: Sendable {
       services: services())
   }
 
-  var isShutDown: Bool { state.withLock { $0 } }
+  var isShutDown: Bool { state.withLock { $0.deadline != nil } }
 
   /// The hosts in turn.
   func nextHost() -> ServerHost {
@@ -113,26 +134,91 @@ public final class Server: Sendable {
   /// Where it listens, in the order given; port 0 is replaced by the real one.
   public var addresses: [SocketAddress] { listeners.map(\.localAddress) }
 
-  /// Stops accepting, tells every client with GOAWAY, waits for running calls as long as
-  /// the configuration says, then closes what is left. A second call returns at once.
-  public func shutdown() async {
-    let first = state.withLock { done in
-      defer { done = true }
-      return !done
+  // MARK: Services that come and go
+
+  /// Serves another service, beside those there are, once this returns.
+  ///
+  /// Throws ALREADY_EXISTS when another service offers one of its methods.
+  public func register(_ service: any Service) async throws(RPCError) {
+    let change = state.withLock { state -> Result<([any Service], MethodTable), RPCError> in
+      let all = state.services + [service]
+      do throws(RPCError) {
+        let methods = try MethodTable(all)
+        state.services = all
+        return .success((all, methods))
+      } catch {
+        return .failure(error)
+      }
     }
-    guard first else { return }
+    let (services, methods) = try change.get()
+    await mount(services, methods)
+  }
+
+  /// Serves the service of that full name no longer, once this returns: calls under way go on,
+  /// later ones are answered UNIMPLEMENTED. False when there is none.
+  @discardableResult
+  public func unregister(_ name: String) async -> Bool {
+    let change = state.withLock { state -> ([any Service], MethodTable)? in
+      let rest = state.services.filter { !$0.descriptors.contains { $0.fullName == name } }
+      guard rest.count < state.services.count, let methods = try? MethodTable(rest) else {
+        return nil
+      }
+      state.services = rest
+      return (rest, methods)
+    }
+    guard let (services, methods) = change else { return false }
+    await mount(services, methods)
+    return true
+  }
+
+  private func mount(_ services: [any Service], _ methods: MethodTable) async {
+    for service in services { service.mounted(with: services) }
+    for host in hosts {
+      await withUnsafeContinuation { continuation in
+        host.loop.execute {
+          host.methods = methods
+          continuation.resume()
+        }
+      }
+    }
+  }
+
+  // MARK: The end
+
+  /// Stops accepting, tells every client with GOAWAY, waits for running calls for at most
+  /// `grace`, or as long as the configuration says, then closes what is left. With `.zero`
+  /// nothing is waited for.
+  ///
+  /// A second call waits for the end too, and hastens it when its grace ends earlier.
+  public func shutdown(grace: Duration? = nil) async {
+    let end = ContinuousClock.now + (grace ?? configuration.drainGrace)
+    let isFirst = state.withLock { state in
+      defer { state.deadline = min(state.deadline ?? end, end) }
+      return state.deadline == nil
+    }
+    guard isFirst else {
+      while !state.withLock({ $0.hasEnded }) { await Self.pause() }
+      return
+    }
     for listener in listeners { listener.close() }
     for host in hosts { host.loop.execute { host.drain() } }
-    let end = ContinuousClock.now + configuration.drainGrace
-    while hosts.contains(where: { $0.connectionCount > 0 }), ContinuousClock.now < end {
-      try? await Task.sleep(for: .milliseconds(5))
+    while hosts.contains(where: { $0.connectionCount > 0 }),
+      ContinuousClock.now < state.withLock({ $0.deadline ?? end })
+    {
+      await Self.pause()
     }
     for host in hosts { host.loop.execute { host.closeAll() } }
     let hard = ContinuousClock.now + .seconds(1)
     while hosts.contains(where: { $0.connectionCount > 0 }), ContinuousClock.now < hard {
-      try? await Task.sleep(for: .milliseconds(1))
+      await Self.pause()
     }
     group.shutdown()
+    state.withLock { $0.hasEnded = true }
+  }
+
+  private static func pause() async {
+    if Task.isCancelled { return await Task.yield() }
+    try? await Task.sleep(for: .milliseconds(2))
   }
 
   /// Serves until SIGTERM or SIGINT, then shuts down gracefully. `beforeDraining` runs
@@ -168,12 +254,18 @@ public enum ServiceBuilder {
 
 /// What one loop of a server shares among its connections.
 ///
-/// `@unchecked Sendable`: `connections` is confined to the loop, everything else does not
-/// change.
+/// `@unchecked Sendable`: `connections` and `methods` are confined to the loop, everything else
+/// does not change.
 final class ServerHost: @unchecked Sendable {
   let loop: EventLoop
-  let methods: MethodTable
+  var methods: MethodTable
+  /// For methods that are not in the table.
+  let fallback: MethodTable.Entry?
+  /// Of all loops together.
+  let limit: CallLimit?
+  let refusesBeyondLimits: Bool
   let receiveLimit: Int
+  let sendLimit: Int
   let handlerLimit: Int
   let pendingResponseLimit: Int
   let interceptors: [any ServerInterceptor]
@@ -186,9 +278,15 @@ final class ServerHost: @unchecked Sendable {
   private let count = Atomic<Int>(0)
   private var draining = false
 
-  init(loop: EventLoop, methods: MethodTable, configuration: Server.Configuration) {
+  init(
+    loop: EventLoop, methods: MethodTable, limit: CallLimit?, configuration: Server.Configuration
+  ) {
     self.loop = loop
     self.methods = methods
+    self.limit = limit
+    fallback = configuration.unknownMethods.map { MethodTable.Entry($0, .pool) }
+    refusesBeyondLimits = configuration.refusesBeyondLimits
+    sendLimit = configuration.maxSendMessageBytes
     receiveLimit = configuration.maxReceiveMessageBytes
     handlerLimit = configuration.maxHandlersPerConnection
     pendingResponseLimit = configuration.maxPendingResponseBytesPerConnection

@@ -22,7 +22,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     var compression: Compression?
   }
 
-  private let connection: ServerConnection
+  let connection: ServerConnection
   let peer: SocketAddress
 
   private var head = RequestHead()
@@ -51,6 +51,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   var requestTypeName: String { entry?.method.requestTypeName ?? "" }
   var metadata: Metadata { head.metadata }
   var userAgent: String? { head.userAgent }
+  var peerCredentials: PeerCredentials? { connection.http2.peerCredentials }
   var peerIdentity: PeerIdentity? { connection.http2.peerIdentity }
 
   // MARK: The request's head
@@ -72,7 +73,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     guard head.hasGRPCContentType else { return refuse(Self.unsupportedMediaType) }
     if !connection.host.callObservers.isEmpty {
       tally = CallTally(
-        connection.host.callObservers, method: path, isRegistered: entry != nil, target: "")
+        connection.host.callObservers, method: path, isRegistered: head.isKnown, target: "")
     }
     if let fault = head.fault { return finish(fault) }
     if let timeout = head.timeout {
@@ -156,8 +157,12 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
 
   private func run(_ entry: MethodTable.Entry) {
     guard connection.beginHandler() else {
-      return finish(
+      return refuse(
         RPCError(.resourceExhausted, "too many handlers of this connection are still running"))
+    }
+    if let error = beginLimited(entry) {
+      connection.endHandler()
+      return refuse(error)
     }
     phase = .running
     if !entry.isUnary { openBuffers() }
@@ -183,6 +188,26 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
         loop.execute { self.handlerEnded(outcome) }
       }
     }
+  }
+
+  /// Counts the handler where its service or the process has a limit. What is wrong, or nil.
+  private func beginLimited(_ entry: MethodTable.Entry) -> RPCError? {
+    if let limit = connection.host.limit, !limit.begin() {
+      return RPCError(.resourceExhausted, "too many calls are running on this server")
+    }
+    if let limit = entry.limit, !limit.begin() {
+      connection.host.limit?.end()
+      return RPCError(.resourceExhausted, "too many calls of this service are running")
+    }
+    return nil
+  }
+
+  /// For calls beyond a limit: with a status, or unseen, so that the client tries elsewhere.
+  private func refuse(_ error: RPCError) {
+    guard connection.host.refusesBeyondLimits, let stream else { return finish(error) }
+    if let tally { tally.end(error.code) }
+    stream.reset(HTTP2Code.refusedStream)
+    end()
   }
 
   /// Runs interceptors and handler. A sealed frame to send, nothing, or the error to answer
@@ -240,23 +265,40 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   }
 
   /// Sends a sealed frame, as the interceptors let it pass.
-  func respond(_ frame: [UInt8]) async throws(RPCError) {
-    try await send(frame: compressed(try transforms?.outgoing(frame) ?? frame))
+  func respond(_ frame: [UInt8], compressed isCompressed: Bool) async throws(RPCError) {
+    let frame = try transforms?.outgoing(frame) ?? frame
+    if let refusal = sizeRefusal(frame) { throw refusal }
+    try await send(frame: isCompressed ? compressed(frame) : frame)
   }
 
-  func tryRespond(_ frame: [UInt8]) -> Bool {
-    guard let transforms else { return trySend(frame: compressed(frame)) }
-    guard let frame = try? transforms.outgoing(frame) else { return false }
-    return trySend(frame: compressed(frame))
+  func tryRespond(_ frame: [UInt8], compressed isCompressed: Bool) -> Bool {
+    var frame = frame
+    if let transforms {
+      guard let changed = try? transforms.outgoing(frame) else { return false }
+      frame = changed
+    }
+    guard sizeRefusal(frame) == nil else { return false }
+    return trySend(frame: isCompressed ? compressed(frame) : frame)
+  }
+
+  private func sizeRefusal(_ frame: [UInt8]) -> RPCError? {
+    guard frame.count - Deframer.prefixLength > connection.host.sendLimit else { return nil }
+    return RPCError(
+      .resourceExhausted,
+      "a message of \(frame.count - Deframer.prefixLength) bytes where "
+        + "\(connection.host.sendLimit) may be sent")
   }
 
   private func handlerEnded(_ outcome: Result<[UInt8]?, RPCError>) {
     connection.endHandler()
+    connection.host.limit?.end()
+    entry?.limit?.end()
     task = nil
     guard phase != .done else { return }
     switch outcome {
     case .success(let frame):
       if let frame {
+        if let refusal = sizeRefusal(frame) { return finish(refusal) }
         let frame = compressed(frame)
         guard connection.beginResponse(frame.count) else {
           return finish(

@@ -21,6 +21,8 @@ public struct ServerContext: Sendable {
   /// Who the client is, by the certificate it showed; nil when it showed none
   /// (`ServerTLS.ClientCertificates`).
   public var peerIdentity: PeerIdentity? { call.peerIdentity }
+  /// Which process of which user the client is, as the kernel says; nil but over Unix sockets.
+  public var peerCredentials: PeerCredentials? { call.peerCredentials }
   /// The loop the connection lives on.
   public var loop: EventLoop { call.loop }
 

@@ -9,16 +9,22 @@ public protocol Service: Sendable {
   var methods: [ServerMethod] { get }
   /// All names it answers to; `descriptor` alone unless the service says otherwise.
   var descriptors: [ServiceDescriptor] { get }
-  /// Tells the service, before the server serves, what it is served with.
+  /// Tells the service what it is served with: before the server serves, and whenever a service
+  /// comes or goes.
   func mounted(with services: [any Service])
   /// Where the handlers run; `.pool` unless the service says otherwise.
   var execution: HandlerExecution { get }
+  /// Handlers of the service that may run at a time on a server; nil, unless the service says
+  /// otherwise, for as many as come. A call beyond is answered RESOURCE_EXHAUSTED, or refused
+  /// (`Server.Configuration.refusesBeyondLimits`).
+  var maxConcurrentCalls: Int? { get }
 }
 
 extension Service {
   public var descriptors: [ServiceDescriptor] { [Self.descriptor] }
   public func mounted(with services: [any Service]) {}
   public var execution: HandlerExecution { .pool }
+  public var maxConcurrentCalls: Int? { nil }
 }
 
 /// Where handlers run.
