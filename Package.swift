@@ -37,6 +37,8 @@ let package = Package(
     .library(name: "VencejoClient", targets: ["VencejoClient"]),
     .executable(name: "vencejo", targets: ["vencejo"]),
     .executable(name: "protoc-gen-vencejo", targets: ["protoc-gen-vencejo"]),
+    .plugin(name: "VencejoBuildPlugin", targets: ["VencejoBuildPlugin"]),
+    .plugin(name: "VencejoCommandPlugin", targets: ["VencejoCommandPlugin"]),
   ],
   targets: [
     // Floor 0: Debian's C libraries.
@@ -102,6 +104,21 @@ let package = Package(
       name: "protoc-gen-vencejo", dependencies: ["VencejoGenerator", "VencejoProtobuf"],
       swiftSettings: settings),
 
+    // For packages that use ours: the generator in `swift build` and `swift package`.
+    .plugin(
+      name: "VencejoBuildPlugin", capability: .buildTool(), dependencies: ["protoc-gen-vencejo"],
+      path: "Sources/VencejoBuildPlugin"),
+    .plugin(
+      name: "VencejoCommandPlugin",
+      capability: .command(
+        intent: .custom(
+          verb: "generate-protobuf",
+          description: "Writes the Swift code of .proto files beside them"),
+        permissions: [
+          .writeToPackageDirectory(reason: "The generated code goes to each target's Generated")
+        ]),
+      dependencies: ["protoc-gen-vencejo"], path: "Sources/VencejoCommandPlugin"),
+
     // The Swift side of Tests/Interop.
     .target(
       name: "InteropEcho", dependencies: ["VencejoRPC", "VencejoProtobuf"],
@@ -124,17 +141,21 @@ let package = Package(
       name: "ProtobufOracle", dependencies: ["VencejoProtobuf"], path: "Tests/Oracle",
       exclude: ["oracle.py"], swiftSettings: settings),
     .target(
+      name: "TestMessages", dependencies: ["VencejoProtobuf"], path: "Tests/Messages",
+      swiftSettings: settings),
+    .target(
       name: "TestCertificates", dependencies: ["VencejoHTTP2"], path: "Tests/Certificates",
       swiftSettings: settings),
-    tests("VencejoProtobufTests", ["VencejoProtobuf", "ProtobufOracle"]),
+    tests("VencejoProtobufTests", ["VencejoProtobuf", "ProtobufOracle", "TestMessages"]),
     tests(
-      "VencejoDescriptorsTests", ["VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle"]),
+      "VencejoDescriptorsTests",
+      ["VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle", "TestMessages"]),
     tests(
       "VencejoJSONTests",
-      ["VencejoJSON", "VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle"]),
+      ["VencejoJSON", "VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle", "TestMessages"]),
     tests(
       "VencejoTextTests",
-      ["VencejoText", "VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle"]),
+      ["VencejoText", "VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle", "TestMessages"]),
     tests("VencejoGeneratorTests", ["VencejoGenerator", "VencejoProtobuf"]),
     tests("VencejoHTTP2Tests", ["VencejoHTTP2", "CLinux", "CNGHTTP2", "TestCertificates"]),
     tests(

@@ -18,6 +18,36 @@ extension DynamicMessage {
     }
   }
 
+  /// Merges an encoded message into this one: singular fields are replaced, sub-messages merged,
+  /// lists and maps extended. After an error the message holds what came before it. Required
+  /// fields may be missing.
+  public mutating func merge(serializedBytes bytes: [UInt8]) throws(DecodingError) {
+    let error = bytes.withUnsafeBytes { buffer in
+      var reader = WireReader(buffer)
+      decode(from: &reader)
+      return reader.error
+    }
+    if let error { throw error }
+  }
+
+  /// Removes the fields its type does not know, here and in all sub-messages.
+  public mutating func discardUnknownFields() {
+    unknownFields.removeAll()
+    for (number, value) in fields {
+      switch value {
+      case .message(var message):
+        fields[number] = nil
+        message.discardUnknownFields()
+        fields[number] = .message(message)
+      case .list(let list):
+        fields[number] = .list(list.map(\.withoutUnknownFields))
+      case .map(let map):
+        fields[number] = .map(map.mapValues(\.withoutUnknownFields))
+      default: break
+      }
+    }
+  }
+
   /// The encoded message; map entries in no particular order unless `deterministic`.
   public func serializedBytes(deterministic: Bool = false) -> [UInt8] {
     var writer = WireWriter(deterministic: deterministic)
@@ -32,7 +62,7 @@ extension DynamicMessage {
       let tag = reader.nextTag()
       if tag == 0 { return }
       if tag == 11 && descriptor.isMessageSet {
-        decodeItem(tag, from: &reader)
+        decodeItem(from: &reader)
         continue
       }
       guard let field = descriptor.field(number: Int32(bitPattern: tag >> 3)),
@@ -58,50 +88,19 @@ extension DynamicMessage {
     }
   }
 
-  /// An item of a `MessageSet`: a group with the extension's number (2) and the message (3), in
-  /// either order.
-  private mutating func decodeItem(_ tag: UInt32, from reader: inout WireReader) {
+  /// An item of a `MessageSet`; one that nobody knows is kept.
+  private mutating func decodeItem(from reader: inout WireReader) {
     let start = reader.fieldStart
-    var number: Int32?
-    var early: [UInt8]?
     var found = false
-    let outer = reader.enterGroup(tag)
-    loop: while true {
-      switch reader.nextTag() {
-      case 0: break loop
-      case 16: if number == nil { number = reader.int32() } else { reader.skip(16) }
-      case 26:
-        if let number, let field = descriptor.field(number: number), field.kind == .message {
-          found = true
-          let old = fields.removeValue(forKey: number)
-          fields[number] = Self.value(field, 26, from: &reader, merging: old)
-        } else if number == nil && early == nil {
-          early = reader.bytes()
-        } else {
-          reader.skip(26)
-        }
-      case let tag: reader.skip(tag)
+    reader.item { reader, number in
+      guard let field = descriptor.field(number: number), field.kind == .message else {
+        return reader.skip(26)
       }
+      found = true
+      let old = fields.removeValue(forKey: number)
+      fields[number] = Self.value(field, 26, from: &reader, merging: old)
     }
-    reader.leaveGroup(outer)
-    guard reader.error == nil, !found else { return }
-    guard let early, let number, let field = descriptor.field(number: number),
-      let type = field.messageType
-    else { return reader.keep(from: start, in: &unknownFields) }
-    var message = DynamicMessage(type)
-    if case .message(let old)? = fields.removeValue(forKey: number) { message = old }
-    let depth = reader.depthLeft
-    let isValid = early.withUnsafeBytes { buffer in
-      var inner = WireReader(buffer)
-      inner.depthLeft = depth - 1
-      message.decode(from: &inner)
-      return inner.error == nil
-    }
-    if isValid {
-      fields[number] = .message(message)
-    } else {
-      reader.keep(from: start, in: &unknownFields)
-    }
+    if !found { reader.keep(from: start, in: &unknownFields) }
   }
 
   private mutating func clear(oneof: Int32, except number: Int32) {
@@ -318,6 +317,14 @@ extension DynamicMessage {
     default: return false
     }
     return true
+  }
+}
+
+extension DynamicValue {
+  fileprivate var withoutUnknownFields: DynamicValue {
+    guard case .message(var message) = self else { return self }
+    message.discardUnknownFields()
+    return .message(message)
   }
 }
 

@@ -26,7 +26,7 @@ struct EnumEmitter {
     let names = Names.values(of: descriptor)
     printer.doc(context.comments[path])
     printer.block(
-      "\(access)struct \(Names.enumeration(descriptor.name ?? "")): "
+      "\(access)struct \(context.types.name(fullName)): "
         + "VencejoProtobuf::\(features.closedEnums ? "Closed" : "")Enumeration, "
         + "Swift::CaseIterable {"
     ) { printer in

@@ -1,7 +1,7 @@
 import VencejoDescriptors
 import VencejoProtobuf
 
-/// Prints the Swift files of one `.proto` file.
+/// Prints the Swift file of one `.proto` file.
 struct FileEmitter {
   let file: Google.FileDescriptorProto
   let options: GeneratorOptions
@@ -42,16 +42,20 @@ struct FileEmitter {
       return descriptor(imported, generated: isGenerated)
     }
     self.modules = modules.subtracting(["", options.module, "VencejoProtobuf", "VencejoRPC"])
+    let ownTypes = Set(file.messageType.map { Names.message($0.name ?? "") })
     context = MessageEmitter.Context(
       types: types, comments: Comments(file),
       access: options.isPublic ? "public " : "",
-      fileDescriptor: descriptor(file, generated: true))
+      fileDescriptor: descriptor(file, generated: true),
+      extensions: try KnownExtension.all(
+        in: file, root: place.root(hiddenBy: ownTypes), types: types))
   }
 
-  /// Messages, enums and the embedded descriptor.
-  func messages() throws(GeneratorError) -> String {
+  /// The embedded descriptor, enums, messages, extensions and the stubs of services.
+  func source() throws(GeneratorError) -> String {
     var printer = Printer()
-    header(to: &printer, modules: modules)
+    let hasStubs = !file.service.isEmpty && !options.services.isEmpty
+    header(to: &printer, modules: hasStubs ? modules.union(["VencejoRPC"]) : modules)
     if declaresNamespace {
       printer.doc("The types of protobuf package `\(file.package ?? "")`.")
       printer.line("\(context.access)enum \(place.namespace) {}")
@@ -80,21 +84,22 @@ struct FileEmitter {
       emitDescriptor(to: &printer)
       printer.insert(body)
     }
+    if hasStubs { try emitServices(to: &printer) }
     return printer.text
   }
 
-  /// The stubs, or nil when the file has no services.
-  func services() throws(GeneratorError) -> String? {
-    if file.service.isEmpty || options.services.isEmpty { return nil }
-    var printer = Printer()
-    header(to: &printer, modules: modules.union(["VencejoRPC"]))
+  private func emitServices(to printer: inout Printer) throws(GeneratorError) {
+    var taken = Set(
+      (file.messageType.map(\.name) + file.enumType.map(\.name)).map {
+        context.types.name(scope + ($0 ?? ""))
+      })
     for (index, service) in file.service.enumerated() {
-      if index > 0 { printer.line() }
+      printer.line()
       try ServiceEmitter(
-        service, fullName: scope + (service.name ?? ""), index: Int32(index), context: context
+        service, fullName: scope + (service.name ?? ""), index: Int32(index), context: context,
+        taken: &taken
       ).emit(options.services, namespace: place.namespace, to: &printer)
     }
-    return printer.text
   }
 
   private func header(to printer: inout Printer, modules: Set<String>) {

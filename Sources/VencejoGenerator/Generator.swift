@@ -21,9 +21,8 @@ public enum Generator {
     return response
   }
 
-  /// The Swift files: `<path>.messages.swift` for each file, and `<path>.services.swift` for
-  /// those with services. Folders become dots, as SwiftPM wants each file name of a module to
-  /// be different.
+  /// The Swift files: `<path>.pb.swift` for each file. Folders become dots, as SwiftPM wants
+  /// each file name of a module to be different.
   static func files(
     for request: Google.CodeGeneratorRequest, options: GeneratorOptions
   ) throws(GeneratorError) -> [Google.CodeGeneratorResponse.File] {
@@ -38,16 +37,10 @@ public enum Generator {
       let emitter = try FileEmitter(
         file, in: request, options: options, types: types,
         declaresNamespace: namespaces.insert(place.namespace).inserted)
-      let stem = options.fileNames.stem(of: path)
       var output = Google.CodeGeneratorResponse.File()
-      output.name = stem + ".messages.swift"
-      output.content = try emitter.messages()
+      output.name = options.fileNames.stem(of: path) + ".pb.swift"
+      output.content = try emitter.source()
       result.append(output)
-      if let services = try emitter.services() {
-        output.name = stem + ".services.swift"
-        output.content = services
-        result.append(output)
-      }
     }
     return result
   }

@@ -13,6 +13,7 @@ extension MessageEmitter {
         printer.line("switch tag {")
         printer.line("case 0: return")
         for field in fields { emitDecode(field, to: &printer) }
+        emitExtensions(to: &printer)
         printer.line("default: reader.unknown(tag, into: &self.unknownFields)")
         printer.line("}")
       }
@@ -22,6 +23,29 @@ extension MessageEmitter {
       printer in
       printer.line("writer.unknown(self.unknownFields)")
       emitEncode(to: &printer)
+    }
+  }
+
+  /// Extensions stay among the unknown fields, but those of the same file are checked: text that
+  /// is not UTF-8, messages that are malformed or nest too deeply are errors in them too.
+  private func emitExtensions(to printer: inout Printer) {
+    guard let known = context.extensions[".\(fullName)"] else { return }
+    if descriptor.options?.messageSetWireFormat == true {
+      printer.block(
+        "case 11: reader.messageSetItem(into: &self.unknownFields) { reader, number in", end: "}"
+      ) { printer in
+        printer.line("switch number {")
+        for field in known {
+          printer.line("case \(field.number): reader.check(\(field.reference), 26)")
+        }
+        printer.line("default: reader.skip(26)")
+        printer.line("}")
+      }
+    }
+    for field in known {
+      let tags = field.tags.map { "\($0)" }.joined(separator: ", ")
+      printer.line(
+        "case \(tags): reader.known(\(field.reference), tag, into: &self.unknownFields)")
     }
   }
 

@@ -11,6 +11,8 @@ struct MessageEmitter {
     let access: String
     /// The expression for the file's descriptor.
     let fileDescriptor: String
+    /// The extensions the file declares, by the full name of what they extend.
+    let extensions: [String: [KnownExtension]]
   }
 
   struct Oneof {
@@ -44,7 +46,7 @@ struct MessageEmitter {
     self.descriptor = descriptor
     self.fullName = fullName
     self.path = path
-    swiftName = Names.message(descriptor.name ?? "")
+    swiftName = context.types.name(fullName)
     self.features = features.with(descriptor.options?.features)
     var fields: [Field] = []
     for (index, field) in descriptor.field.enumerated() {
@@ -69,15 +71,16 @@ struct MessageEmitter {
     }
     self.fields = fields
     let taken = Set(
-      descriptor.nestedType.map { Names.message($0.name ?? "") }
-        + descriptor.enumType.map { Names.enumeration($0.name ?? "") })
+      (descriptor.nestedType.map(\.name) + descriptor.enumType.map(\.name)).map {
+        context.types.name("\(fullName).\($0 ?? "")")
+      })
     var oneofs: [Oneof] = []
     for (index, oneof) in descriptor.oneofDecl.enumerated() {
       let members = fields.filter { if case .oneof(index) = $0.presence { true } else { false } }
       // An `optional` of proto3 is a oneof of its own on paper only.
       guard let first = members.first else { continue }
       var type = Names.oneof(oneof.name ?? "")
-      if taken.contains(type) || oneofs.contains(where: { $0.type == type }) { type += "Oneof" }
+      while taken.contains(type) || oneofs.contains(where: { $0.type == type }) { type += "Oneof" }
       oneofs.append(
         Oneof(
           property: names.unique(Names.property(oneof.name ?? ""), first.number, "Oneof"),

@@ -88,7 +88,14 @@ enum Names {
     let usable =
       stripped.allSatisfy { $0.first?.isLetter == true } && Set(result).count == result.count
     if !usable { result = names.map(camel) }
-    return result.map { values.contains($0) ? $0 + "Value" : escaped($0) }
+    // `MOO` and `moo`: the first one has the name.
+    var unique = UniqueNames()
+    return zip(result, descriptor.value).map { name, value in
+      let number = value.number ?? 0
+      let suffix = number < 0 ? "Minus\(number.magnitude)" : "\(number)"
+      return unique.unique(
+        values.contains(name) ? name + "Value" : escaped(name), number, suffix)
+    }
   }
 
   static func lowerCamel(_ name: String) -> String {

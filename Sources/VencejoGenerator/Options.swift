@@ -6,7 +6,7 @@
 /// | `module` | the Swift module the code is compiled in, to qualify names with | none |
 /// | `visibility` | `public` or `internal` | `public` |
 /// | `services` | `none`, `client`, `server` or `both` (also `false` and `true`): which stubs | `both` |
-/// | `names` | how files are named: `dots` (`a.b.messages.swift` for `a/b.proto`, as SwiftPM wants each name of a module to be different), `path` (`a/b.messages.swift`) or `base` (`b.messages.swift`) | `dots` |
+/// | `names` | how files are named: `dots` (`a.b.pb.swift` for `a/b.proto`, as SwiftPM wants each name of a module to be different), `path` (`a/b.pb.swift`) or `base` (`b.pb.swift`) | `dots` |
 /// | `import` | `package:Module::Namespace`: where another package's types are; may be repeated | `google.protobuf:VencejoProtobuf::Google` |
 public struct GeneratorOptions: Equatable, Sendable {
   /// Where the types of a protobuf package are found in Swift.
@@ -37,11 +37,11 @@ public struct GeneratorOptions: Equatable, Sendable {
 
   /// How the files are named.
   public enum FileNames: String, Sendable {
-    /// `a.b.messages.swift` for `a/b.proto`.
+    /// `a.b.pb.swift` for `a/b.proto`.
     case dots
-    /// `a/b.messages.swift`.
+    /// `a/b.pb.swift`.
     case path
-    /// `b.messages.swift`.
+    /// `b.pb.swift`.
     case base
   }
 

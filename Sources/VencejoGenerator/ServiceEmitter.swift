@@ -41,13 +41,16 @@ struct ServiceEmitter {
 
   init(
     _ service: Google.ServiceDescriptorProto, fullName: String, index: Int32,
-    context: MessageEmitter.Context
+    context: MessageEmitter.Context, taken: inout Set<String>
   ) throws(GeneratorError) {
     access = context.access
     fileDescriptor = context.fileDescriptor
     self.fullName = fullName
     let name = Names.upperCamel(service.name ?? "")
-    let stem = name.hasSuffix("Service") && name != "Service" ? String(name.dropLast(7)) : name
+    var stem = name.hasSuffix("Service") && name != "Service" ? String(name.dropLast(7)) : name
+    if taken.contains(stem + "Service") || taken.contains(stem + "Client") { stem = name }
+    while taken.contains(stem + "Service") || taken.contains(stem + "Client") { stem += "_" }
+    taken.formUnion([stem + "Service", stem + "Client"])
     protocolName = stem + "Service"
     clientName = stem + "Client"
     doc = context.comments[[6, index]]

@@ -6,6 +6,8 @@ final class TypeIndex {
   struct Entry {
     /// How Swift code refers to the type.
     var reference: String
+    /// The last part of that: its name where it is declared.
+    var name: String
     /// Set for messages.
     var message: Google.DescriptorProto?
     var features: Features
@@ -47,35 +49,38 @@ final class TypeIndex {
       let root = place.root(hiddenBy: topLevel)
       let scope = file.package.map { ".\($0)" } ?? ""
       let features = Features(file)
-      for message in file.messageType {
-        add(message, scope, root, features)
-      }
-      for enumeration in file.enumType {
-        add(enumeration, scope, root, features)
-      }
+      add(file.messageType, file.enumType, scope, root, features)
     }
   }
 
+  /// The types of one scope: the first of two whose Swift names are the same has it.
   private func add(
-    _ message: Google.DescriptorProto, _ scope: String, _ root: String, _ outer: Features
+    _ messages: [Google.DescriptorProto], _ enums: [Google.EnumDescriptorProto], _ scope: String,
+    _ root: String, _ outer: Features
   ) {
-    let name = "\(scope).\(message.name ?? "")"
-    let reference = root + Names.message(message.name ?? "")
-    let features = outer.with(message.options?.features)
-    entries[name] = Entry(reference: reference, message: message, features: features)
-    for nested in message.nestedType { add(nested, name, reference + ".", features) }
-    for nested in message.enumType { add(nested, name, reference + ".", features) }
+    var names = UniqueNames()
+    for message in messages {
+      let fullName = "\(scope).\(message.name ?? "")"
+      let isEntry = message.options?.mapEntry == true
+      let own = Names.message(message.name ?? "")
+      let name = isEntry ? own : names.unique(own, 0, "Message")
+      let features = outer.with(message.options?.features)
+      entries[fullName] = Entry(
+        reference: root + name, name: name, message: message, features: features)
+      add(message.nestedType, message.enumType, fullName, "\(root)\(name).", features)
+    }
+    for enumeration in enums {
+      let name = names.unique(Names.enumeration(enumeration.name ?? ""), 0, "Enum")
+      var numbers: [String: Int32] = [:]
+      for value in enumeration.value { numbers[value.name ?? ""] = value.number ?? 0 }
+      entries["\(scope).\(enumeration.name ?? "")"] = Entry(
+        reference: root + name, name: name, message: nil,
+        features: outer.with(enumeration.options?.features), numbers: numbers)
+    }
   }
 
-  private func add(
-    _ enumeration: Google.EnumDescriptorProto, _ scope: String, _ root: String, _ outer: Features
-  ) {
-    var numbers: [String: Int32] = [:]
-    for value in enumeration.value { numbers[value.name ?? ""] = value.number ?? 0 }
-    entries["\(scope).\(enumeration.name ?? "")"] = Entry(
-      reference: root + Names.enumeration(enumeration.name ?? ""), message: nil,
-      features: outer.with(enumeration.options?.features), numbers: numbers)
-  }
+  /// The Swift name of a type where it is declared.
+  func name(_ fullName: String) -> String { entries[".\(fullName)"]?.name ?? "" }
 
   /// Whether the message or one it leads to has required fields.
   func needsCheck(_ name: String) throws(GeneratorError) -> Bool {

@@ -136,8 +136,10 @@ extension ExtensionField {
   public static func messageSet<M: Message>(
     _: M.Type, _ number: Int32, _ fullName: String
   ) -> Self where Value == M? {
-    var field = Self(number, fullName, initial: nil) { reader, _, value in
-      reader.message(into: &value)
+    // 26 in an item; as in other messages from writers who do not know of the set.
+    let plain = UInt32(bitPattern: number) << 3 | 2
+    var field = Self(number, fullName, initial: nil) { reader, found, value in
+      if found == 26 || found == plain { reader.message(into: &value) } else { reader.skip(found) }
     } write: { value, writer in
       guard let value else { return }
       writer.varint(12)
@@ -151,8 +153,8 @@ extension ExtensionField {
 
   // MARK: Access
 
-  /// Calls with the start and end of each field of the extension, and the reader behind its
-  /// tag; the body must read its value.
+  /// Calls with each field of the extension, the reader behind its tag; the body must read its
+  /// value. For a message in a `MessageSet` the reader is before the item's message.
   fileprivate func forEach(
     in fields: UnknownFields, _ body: (inout WireReader, UInt32) -> Void,
     other: (UnsafeRawBufferPointer) -> Void = { _ in }
@@ -163,46 +165,27 @@ extension ExtensionField {
         let tag = reader.nextTag()
         if tag == 0 { return reader.error }
         let start = reader.fieldStart
-        if isMessageSet
-          ? tag == 11 && itemNumber(reader.position, reader.end) == number
-          : Int32(bitPattern: tag >> 3) == number
-        {
+        if isMessageSet, tag == 11 {
+          var found = false
+          reader.item { reader, number in
+            found = number == self.number
+            if found { body(&reader, 26) } else { reader.skip(26) }
+          }
+          if found { continue }
+        } else if Int32(bitPattern: tag >> 3) == number {
           body(&reader, tag)
+          continue
         } else {
           reader.skip(tag)
-          if reader.error == nil { other(.init(start: start, count: reader.position - start)) }
         }
-      }
-    }
-  }
-
-  /// The extension's number in an item of a `MessageSet` that begins here.
-  private func itemNumber(_ start: UnsafeRawPointer, _ end: UnsafeRawPointer) -> Int32? {
-    var reader = WireReader(.init(start: start, count: end - start))
-    var number: Int32?
-    reader.group = 1
-    while true {
-      switch reader.nextTag() {
-      case 0: return number
-      case 16: number = reader.int32()
-      case let tag: reader.skip(tag)
+        if reader.error == nil { other(.init(start: start, count: reader.position - start)) }
       }
     }
   }
 
   fileprivate func value(in fields: UnknownFields) throws(DecodingError) -> Value {
     var value = initial
-    let error = forEach(in: fields) { reader, tag in
-      guard isMessageSet else { return read(&reader, tag, &value) }
-      let outer = reader.enterGroup(tag)
-      while true {
-        switch reader.nextTag() {
-        case 0: return reader.leaveGroup(outer)
-        case 26: read(&reader, tag, &value)
-        case let tag: reader.skip(tag)
-        }
-      }
-    }
+    let error = forEach(in: fields) { reader, tag in read(&reader, tag, &value) }
     if let error { throw error }
     return value
   }
@@ -219,6 +202,80 @@ extension ExtensionField {
     var writer = WireWriter()
     write(value, &writer)
     writer.bytes().withUnsafeBytes { fields.append($0) }
+  }
+}
+
+// For generated code, whose messages check the extensions of their own file.
+extension WireReader {
+  /// Reads the field of an extension whose tag was just read, to find out whether it is
+  /// well-formed.
+  public mutating func check<Extended, Value>(
+    _ field: ExtensionField<Extended, Value>, _ tag: UInt32
+  ) { field.check(&self, tag) }
+
+  /// Checks the field of an extension and keeps it.
+  public mutating func known<Extended, Value>(
+    _ field: ExtensionField<Extended, Value>, _ tag: UInt32, into fields: inout UnknownFields
+  ) {
+    let start = fieldStart
+    field.check(&self, tag)
+    keep(from: start, in: &fields)
+  }
+
+  /// Keeps the item of a `MessageSet` whose start tag was just read. The body reads its message,
+  /// knowing the number of the extension.
+  public mutating func messageSetItem(
+    into fields: inout UnknownFields, _ body: (inout WireReader, Int32) -> Void
+  ) {
+    let start = fieldStart
+    item(body)
+    keep(from: start, in: &fields)
+  }
+
+  /// Reads an item of a `MessageSet`, a group with the extension's number (2) and the message
+  /// (3), in either order; of each the first counts. The body reads the message.
+  package mutating func item(_ body: (inout WireReader, Int32) -> Void) {
+    var number: Int32?
+    var early: UnsafeRawPointer?
+    var isRead = false
+    let outer = enterGroup(11)
+    while true {
+      switch nextTag() {
+      case 0:
+        let last = position
+        leaveGroup(outer)
+        // The message came first: back to it, now that its type is known.
+        guard error == nil, let number, let early, !isRead else { return }
+        position = early
+        if depthLeft > 0 {
+          depthLeft -= 1
+          body(&self, number)
+          if error == nil { depthLeft += 1 }
+        } else {
+          fail(.depthExceeded)
+        }
+        if error == nil { position = last }
+        return
+      case 16: if number == nil { number = int32() } else { skip(16) }
+      case 26 where isRead || early != nil: skip(26)
+      case 26:
+        if let number {
+          isRead = true
+          body(&self, number)
+        } else {
+          early = position
+          skip(26)
+        }
+      case let tag: skip(tag)
+      }
+    }
+  }
+}
+
+extension ExtensionField {
+  fileprivate func check(_ reader: inout WireReader, _ tag: UInt32) {
+    var value = initial
+    read(&reader, tag, &value)
   }
 }
 

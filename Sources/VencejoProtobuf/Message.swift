@@ -78,6 +78,12 @@ extension Message {
     if let error { throw error }
   }
 
+  /// Merges another message into this one, like its encoding. Throws when it nests more deeply
+  /// than messages may.
+  public mutating func merge(_ other: Self) throws(DecodingError) {
+    try merge(serializedBytes: other.serializedBytes())
+  }
+
   /// The encoded message. Map entries come in no particular order unless `deterministic`
   /// sorts them by key.
   public func serializedBytes(deterministic: Bool = false) -> [UInt8] {

@@ -50,13 +50,27 @@ extension TextReader {
         if name.isEmpty { throw fault("expected a name", start) }
         return String(decoding: name, as: UTF8.self)
       case 0x20, 0x09...0x0D, UInt8(ascii: "#"): skipBlanks()
-      case 0x21...0x7E where next != UInt8(ascii: "[") && next != UInt8(ascii: "{"):
+      case UInt8(ascii: "%"):
+        guard let first = hexDigit(at: position + 1), let second = hexDigit(at: position + 2) else {
+          throw fault("expected two hexadecimal digits behind %")
+        }
+        name += [next, first, second]
+        position += 3
+      case _ where Self.isLetter(next) || Self.isDigit(next) || Self.urlMarks.contains(next):
         name.append(next)
         position += 1
       default: throw fault("not a name's character")
       }
     }
     throw fault("the bracket does not end", start)
+  }
+
+  /// What a type's URL may hold besides letters, digits and percent escapes.
+  private static let urlMarks: Set<UInt8> = Set("-._~!$&()*+,;=/".utf8)
+
+  private func hexDigit(at index: Int) -> UInt8? {
+    guard index < bytes.count, bytes[index] < 0x80 else { return nil }
+    return Character(Unicode.Scalar(bytes[index])).isHexDigit ? bytes[index] : nil
   }
 
   // MARK: Numbers
@@ -180,15 +194,8 @@ extension TextReader {
       guard count > 0 else { throw fault("expected hexadecimal digits", start) }
       result.append(UInt8(truncatingIfNeeded: value))
     case UInt8(ascii: "u"), UInt8(ascii: "U"):
-      var code = try unicode(byte, start)
-      if code >= 0xD800 && code < 0xDC00, next == UInt8(ascii: "\\"), position + 1 < bytes.count,
-        bytes[position + 1] == UInt8(ascii: "u")
-      {
-        position += 2
-        let low = try unicode(UInt8(ascii: "u"), start)
-        guard low >= 0xDC00 && low < 0xE000 else { throw fault("half a surrogate pair", start) }
-        code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
-      }
+      // Surrogates are no characters, not even in pairs.
+      let code = try unicode(byte, start)
       guard let scalar = Unicode.Scalar(code), let encoded = UTF8.encode(scalar) else {
         throw fault("no character has that number", start)
       }

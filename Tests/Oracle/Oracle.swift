@@ -20,6 +20,11 @@ public final class Oracle: Sendable {
     case fromJSON = "K"
     case toText = "T"
     case fromText = "U"
+    /// Argument: source, target and mask, each behind its length in four bytes. Result: the
+    /// target with what the mask names taken from the source.
+    case mask = "M"
+    /// Like `mask`, replacing messages and lists.
+    case maskReplacing = "m"
   }
 
   /// Whether a test that needs the oracle shall run: a CI run without one must fail, not skip.

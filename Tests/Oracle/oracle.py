@@ -12,6 +12,7 @@ import sys
 
 from google.protobuf import descriptor_pool, json_format, message_factory, text_format
 from google.protobuf.descriptor import FieldDescriptor as F
+from google.protobuf.field_mask_pb2 import FieldMask
 
 pool = descriptor_pool.DescriptorPool()
 source, sink = sys.stdin.buffer, sys.stdout.buffer
@@ -192,6 +193,18 @@ def answer(operation, name, argument):
         message = message_class(name)()
         text_format.Parse(argument, message, descriptor_pool=pool)
         return message.SerializePartialToString(deterministic=True)
+    if operation in b"Mm":
+        parts, position = [], 0
+        while position < len(argument):
+            size = struct.unpack_from("<I", argument, position)[0]
+            parts.append(argument[position + 4:position + 4 + size])
+            position += 4 + size
+        origin, target, mask = message_class(name)(), message_class(name)(), FieldMask()
+        for message, part in zip((origin, target, mask), parts):
+            message.ParseFromString(part)
+        replace = operation == b"m"
+        mask.MergeMessage(origin, target, replace, replace)
+        return target.SerializePartialToString(deterministic=True)
     raise ValueError(operation)
 
 

@@ -45,7 +45,7 @@ struct GeneratorTests {
     let response = respond(input)
     #expect(response.error == nil)
     #expect(response.supportedFeatures == 3)
-    #expect(response.file.map(\.name) == ["a.b.messages.swift", "a.b.services.swift"])
+    #expect(response.file.map(\.name) == ["a.b.pb.swift"])
     let messages = try #require(response.file[0].content)
     #expect(messages.contains("public enum XYV1 {}"))
     #expect(messages.contains("public var snakeCase: Swift::String = \"\""))
@@ -56,8 +56,8 @@ struct GeneratorTests {
     #expect(client.contains("struct ShapesClient") && !client.contains("ShapesService"))
     let server = try #require(respond(input, "services=server").file.last?.content)
     #expect(!server.contains("ShapesClient") && server.contains("protocol ShapesService"))
-    #expect(respond(input, "names=path").file[0].name == "a/b.messages.swift")
-    #expect(respond(input, "names=base").file[0].name == "b.messages.swift")
+    #expect(respond(input, "names=path").file[0].name == "a/b.pb.swift")
+    #expect(respond(input, "names=base").file[0].name == "b.pb.swift")
     #expect(respond(input, "names=odd").error != nil)
   }
 
@@ -65,7 +65,9 @@ struct GeneratorTests {
   @Test func stubs() throws {
     var input = file([.init(name: "M")])
     input.service = [service]
-    let stubs = try #require(respond(input, "namespace=N,module=Mod").file.last?.content)
+    let code = try #require(respond(input, "namespace=N,module=Mod").file.last?.content)
+    let start = try #require(code.firstRange(of: "public protocol")).lowerBound
+    let stubs = code[start...]
     let lines = [
       "public protocol ShapesService: VencejoRPC::Service {",
       "public struct ShapesClient: VencejoRPC::ServiceClient {",

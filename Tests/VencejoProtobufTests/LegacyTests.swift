@@ -1,3 +1,4 @@
+import TestMessages
 import Testing
 import VencejoProtobuf
 
@@ -153,9 +154,48 @@ struct LegacyTests {
     let twice = try Legacy.Old(
       serializedBytes: [0xC2, 6, 2, 8, 1, 0xC2, 6, 3, 0x12, 1, 0x61, 0xA0, 6, 1, 0xA0, 6, 2])
     #expect(twice[Legacy.oldOld] == .init(number: 1, text: "a") && twice[Legacy.oldNumber] == 2)
-    let broken = try Legacy.Old(serializedBytes: [0xC2, 6, 1, 8])
-    #expect(throws: DecodingError.self) { try broken.value(of: Legacy.oldOld) }
-    #expect(broken[Legacy.oldOld] == nil)
+  }
+
+  /// Extensions of the message's own file are checked with it, as if they were its fields.
+  @Test func malformedExtensions() throws {
+    func kind(_ bytes: [UInt8]) -> DecodingError.Kind? {
+      do throws(DecodingError) {
+        _ = try Legacy.Old(serializedBytes: bytes)
+        return nil
+      } catch {
+        return error.kind
+      }
+    }
+    #expect(kind([0xC2, 6, 1, 8]) == .truncated)  // old_old, its field 1 without a value
+    #expect(kind([0xC2, 6, 1, 0]) == .invalidTag)
+    #expect(kind([0xDB, 6, 8, 1]) == .truncated)  // oldgroup that does not end
+    #expect(kind([0xE2, 6, 1, 0x80]) == .truncated)  // old_closeds, packed
+    #expect(kind([0xD2, 6, 1, 8]) == nil)  // old_closed with a string's wire type: unknown
+    // Closed enums keep what they do not know.
+    let closed = try Legacy.Old(serializedBytes: [0xD0, 6, 99])
+    #expect(closed.serializedBytes() == [0xD0, 6, 99])
+    // A string of editions is UTF-8, one of proto2 anything.
+    #expect(throws: DecodingError.self) {
+      try Modern.Modern(serializedBytes: [0xCA, 6, 1, 0xFF])
+    }
+    #expect(throws: Never.self) { try Modern.Modern(serializedBytes: [0xC2, 6, 1, 0xFF]) }
+    #expect(try Legacy.Old(serializedBytes: [0xAA, 6, 1, 0xFF]).has(Legacy.oldText))
+    // Another message's extension in a file we were not generated with stays a lump of bytes.
+    #expect(try Legacy.Old(serializedBytes: [0xBA, 0x0C, 1, 0xFF]).unknownFields.bytes.count == 4)
+  }
+
+  /// The depth counts through extensions and items of a `MessageSet`.
+  @Test func deepExtensions() {
+    func nested(_ depth: Int, _ wrap: ([UInt8]) -> [UInt8]) -> [UInt8] {
+      (0..<depth).reduce([]) { bytes, _ in wrap(bytes) }
+    }
+    func length(_ count: Int) -> [UInt8] {
+      count < 128 ? [UInt8(count)] : [UInt8(count & 127) | 128] + length(count >> 7)
+    }
+    func old(_ bytes: [UInt8]) -> [UInt8] { [0xC2, 6] + length(bytes.count) + bytes }
+    #expect(throws: Never.self) { try Legacy.Old(serializedBytes: nested(100, old)) }
+    #expect(throws: DecodingError.self) { try Legacy.Old(serializedBytes: nested(101, old)) }
+    #expect(throws: DecodingError.self) { try Legacy.Old(serializedBytes: nested(20_000, old)) }
   }
 
   @Test func messageSets() throws {
@@ -166,6 +206,42 @@ struct LegacyTests {
     #expect(again[Legacy.Item.item]?.i == 5 && again[Legacy.Second.second]?.text == "t")
     set[Legacy.Item.item] = nil
     #expect(!set.has(Legacy.Item.item) && set[Legacy.Second.second]?.text == "t")
+  }
+
+  /// The odd items other writers make; 1547769 is 0xF9 0xBB 0x5E as a varint.
+  @Test(arguments: [
+    // The message before its number.
+    [0x0B, 0x1A, 2, 0x78, 5, 0x10, 0xF9, 0xBB, 0x5E, 0x0C],
+    // Two messages, two numbers: the first ones count.
+    [0x0B, 0x10, 0xF9, 0xBB, 0x5E, 0x1A, 2, 0x78, 5, 0x1A, 2, 0x78, 6, 0x0C],
+    [0x0B, 0x1A, 2, 0x78, 5, 0x10, 0xF9, 0xBB, 0x5E, 0x1A, 2, 0x78, 6, 0x0C],
+    [0x0B, 0x10, 0xF9, 0xBB, 0x5E, 0x1A, 2, 0x78, 5, 0x10, 7, 0x0C],
+    // Two items are merged.
+    [0x0B, 0x10, 0xF9, 0xBB, 0x5E, 0x1A, 2, 0x78, 4, 0x0C]
+      + [0x0B, 0x10, 0xF9, 0xBB, 0x5E, 0x1A, 2, 0x78, 5, 0x0C],
+    // As a plain field, from who does not know of the set.
+    [0xCA, 0xDF, 0xF3, 0x05, 2, 0x78, 5],
+  ])
+  func oddItems(bytes: [UInt8]) throws {
+    let set = try Legacy.Set(serializedBytes: bytes)
+    #expect(set[Legacy.Item.item] == .init(i: 5))
+    #expect(set.serializedBytes() == bytes)
+    var changed = set
+    changed[Legacy.Item.item] = nil
+    #expect(changed.serializedBytes().isEmpty)
+  }
+
+  @Test func malformedItems() {
+    // The message's field has no value; also when it comes before its number.
+    for item: [UInt8] in [
+      [0x0B, 0x10, 0xF9, 0xBB, 0x5E, 0x1A, 1, 0x78, 0x0C],
+      [0x0B, 0x1A, 1, 0x78, 0x10, 0xF9, 0xBB, 0x5E, 0x0C],
+    ] {
+      #expect(throws: DecodingError.self) { try Legacy.Set(serializedBytes: item) }
+    }
+    // Nobody looks into the message of an unknown number.
+    let unknown: [UInt8] = [0x0B, 0x10, 9, 0x1A, 1, 0x78, 0x0C]
+    #expect((try? Legacy.Set(serializedBytes: unknown))?.serializedBytes() == unknown)
   }
 
   @Test func features() throws {

@@ -1,4 +1,5 @@
 import ProtobufOracle
+import TestMessages
 import Testing
 import VencejoProtobuf
 

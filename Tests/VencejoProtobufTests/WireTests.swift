@@ -1,3 +1,4 @@
+import TestMessages
 import Testing
 import VencejoProtobuf
 

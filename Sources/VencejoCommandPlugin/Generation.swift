@@ -1,0 +1,1 @@
+../VencejoBuildPlugin/Generation.swift

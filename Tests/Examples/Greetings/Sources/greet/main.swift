@@ -1,0 +1,15 @@
+import GreetingsAPI
+import VencejoRPC
+
+struct Host: Greetings.GreeterService {
+  func greet(
+    _ request: Greetings.GreetRequest, _ context: ServerContext
+  ) async throws -> Greetings.Greeting {
+    Greetings.Greeting(text: "hola, \(request.name)", mood: .warm)
+  }
+}
+
+let server = try Server { Host() }
+let greeter = Greetings.GreeterClient(server.inProcessChannel())
+let greeting = try await greeter.greet(.init(name: "ana"))
+print(greeting.text, greeting.mood == .warm)
