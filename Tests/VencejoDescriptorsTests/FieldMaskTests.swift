@@ -103,7 +103,8 @@ struct FieldMaskOracleTests {
       let request = Fixture.Tree.messageName
       let question = Self.parts([pair.0, pair.1, mask.serializedBytes()])
       let answer = try oracle.ask(operation, request, [question])[0].get()
-      #expect(tree.serializedBytes(deterministic: true) == answer, "\(mask.paths)")
+      let mine = try oracle.ask(.recode, request, [tree.serializedBytes()])[0].get()
+      #expect(mine == answer, "\(mask.paths)")
     }
   }
 

@@ -2,6 +2,7 @@
 // swift-format-ignore-file
 
 import VencejoProtobuf
+import VencejoRPC
 
 /// The types of protobuf package `opentelemetry.proto.collector.trace.v1`.
 enum OTLPTraceCollector {}
@@ -127,6 +128,16 @@ extension OTLPTraceCollector {
       hasher.combine(self.rejectedSpans)
       hasher.combine(self.errorMessage)
       hasher.combine(self.unknownFields)
+    }
+  }
+}
+
+extension OTLPTraceCollector {
+  struct TraceClient: VencejoRPC::ServiceClient {
+    let channel: VencejoRPC::Channel
+    init(_ channel: VencejoRPC::Channel) { self.channel = channel }
+    func export(_ request: VencejoObservability::OTLPTraceCollector.ExportTraceServiceRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoObservability::OTLPTraceCollector.ExportTraceServiceResponse {
+      try await self.channel.unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export", request, options)
     }
   }
 }

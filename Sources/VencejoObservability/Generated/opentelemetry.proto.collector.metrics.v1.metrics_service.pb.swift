@@ -2,6 +2,7 @@
 // swift-format-ignore-file
 
 import VencejoProtobuf
+import VencejoRPC
 
 /// The types of protobuf package `opentelemetry.proto.collector.metrics.v1`.
 enum OTLPMetricsCollector {}
@@ -127,6 +128,16 @@ extension OTLPMetricsCollector {
       hasher.combine(self.rejectedDataPoints)
       hasher.combine(self.errorMessage)
       hasher.combine(self.unknownFields)
+    }
+  }
+}
+
+extension OTLPMetricsCollector {
+  struct MetricsClient: VencejoRPC::ServiceClient {
+    let channel: VencejoRPC::Channel
+    init(_ channel: VencejoRPC::Channel) { self.channel = channel }
+    func export(_ request: VencejoObservability::OTLPMetricsCollector.ExportMetricsServiceRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoObservability::OTLPMetricsCollector.ExportMetricsServiceResponse {
+      try await self.channel.unary("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", request, options)
     }
   }
 }
