@@ -169,7 +169,10 @@ let package = Package(
       ["VencejoInterceptors", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "InteropEcho"]),
     tests(
       "VencejoObservabilityTests",
-      ["VencejoObservability", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "InteropEcho"]),
+      [
+        "VencejoObservability", "VencejoInterceptors", "VencejoRPC", "VencejoHTTP2",
+        "VencejoProtobuf", "InteropEcho",
+      ]),
     tests("VencejoSQLiteTests", ["VencejoSQLite"]),
     tests("VencejoCryptoTests", ["VencejoCrypto"]),
     tests("VencejoCompressionTests", ["VencejoCompression"]),
