@@ -137,6 +137,21 @@ class Serving(ServerCase):
         server.peer.process.send_signal(signal.SIGTERM)
         self.assertEqual(server.peer.process.wait(LIMIT), 0)
 
+    def test_quiet_console_prints_names_only(self):
+        ended = harness.run(
+            "console", "--server", self.server.address, "--quiet", "--profile", "quiet",
+            stdin="sign-up quiet correct-horse-battery\nchats\nusers find quie\n"
+                  "use container quiet\nzone new z\nzones\nput Note one n=1\nquery Note\nget Note\n")
+        lines = ended.stdout.splitlines()
+        self.assertTrue(lines)
+        for line in lines:
+            self.assertRegex(line, r"^[a-z]+/[\w./-]+$")
+        self.assertTrue(any(line.startswith("users/") for line in lines))
+        self.assertIn("error", ended.stderr)
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("exclude each other", harness.run(
+            "console", "--quiet", "--json", "-c", "chats").stderr)
+
     def test_calls_that_make_no_sense(self):
         def call(*arguments):
             ended = harness.run("call", self.server.address, *arguments)

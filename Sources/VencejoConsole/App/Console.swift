@@ -50,9 +50,10 @@ public enum Console {
     let device = TerminalDevice(input: -1, output: STDOUT_FILENO)
     let width = isScreen ? device.size.columns : nil
     device.stop()
-    let display = PlainDisplay(
+    let plain = PlainDisplay(
       output: .standard, columns: width, colour: isScreen && usesColour(options),
       errorColour: TerminalDevice.isTerminal(STDERR_FILENO) && usesColour(options))
+    let display: any Display = options.quiet ? QuietDisplay(output: .standard) : plain
     let lines: AsyncStream<String>
     if !options.commands.isEmpty {
       lines = Script.lines(of: options.commands)

@@ -9,6 +9,8 @@ struct ConsoleOptions: Sendable {
   /// `-f`; `-` is standard input.
   var file: String?
   var json = false
+  /// Only the names of results.
+  var quiet = false
   var keepGoing = false
   var noColour = false
   var profile = "default"
@@ -23,7 +25,8 @@ struct ConsoleOptions: Sendable {
       arguments,
       options: [
         .init("server", short: "s", value: true), .init("command", short: "c", value: true),
-        .init("file", short: "f", value: true), .init("json"), .init("keep-going"),
+        .init("file", short: "f", value: true), .init("json"), .init("quiet", short: "q"),
+        .init("keep-going"),
         .init("no-color"), .init("profile", short: "p", value: true), .init("help", short: "h"),
       ] + TLSOptions.client)
     if let word = list.words.first {
@@ -33,11 +36,13 @@ struct ConsoleOptions: Sendable {
     commands = list.all("command")
     file = list["file"]
     json = list.has("json")
+    quiet = list.has("quiet")
     keepGoing = list.has("keep-going")
     noColour = list.has("no-color")
     profile = list["profile"] ?? profile
     help = list.has("help")
     tls = try TLSOptions.client(list)
+    if json, quiet { throw ArgumentList.Fault("--json and --quiet exclude each other") }
     if !commands.isEmpty, file != nil { throw ArgumentList.Fault("-c and -f exclude each other") }
   }
 
@@ -51,6 +56,7 @@ struct ConsoleOptions: Sendable {
       -c COMMAND          run this and leave; may be given several times
       -f FILE             run the commands of a file, one per line (-: standard input)
       --json              results as JSON, one object per line (protobuf's JSON names)
+      --quiet, -q         only the names of what was found or made, one per line
       --keep-going        do not stop at the first error
       --no-color          no colours; so does the variable NO_COLOR
       --profile, -p NAME  keep sessions apart under another name (default)

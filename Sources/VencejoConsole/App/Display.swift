@@ -16,6 +16,33 @@ protocol Display: Sendable {
   func askSecret(_ prompt: String) async -> String?
 }
 
+/// Of results only the names, one a line: what another command can be given.
+struct QuietDisplay: Display {
+  let output: Output
+
+  var width: Int? { nil }
+
+  func show(_ lines: [StyledText]) {}
+
+  func complain(_ lines: [StyledText]) {
+    if !lines.isEmpty { output.complain(lines.map(\.plain).joined(separator: "\n")) }
+  }
+
+  func json(_ line: String) {
+    if let name = Self.name(in: line) { output.line(VisibleText.clean(name)) }
+  }
+
+  func askSecret(_ prompt: String) -> String? { nil }
+
+  /// The value of `name`, which is the first field of all that have one. Names are made of
+  /// characters that JSON does not escape.
+  static func name(in json: String) -> String? {
+    let prefix = "{\"name\":\""
+    guard json.hasPrefix(prefix) else { return nil }
+    return String(json.dropFirst(prefix.count).prefix { $0 != "\"" })
+  }
+}
+
 /// Results on standard output, the rest on standard error.
 struct PlainDisplay: Display {
   let output: Output

@@ -10,7 +10,8 @@ enum Script {
     display: any Display, options: ConsoleOptions
   ) async -> Int32 {
     let runner = CommandRunner(
-      client: client, display: display, mode: .script, json: options.json, profile: profile)
+      client: client, display: display, mode: .script, json: options.json || options.quiet,
+      profile: profile)
     await runner.restore()
     let status = await run(lines, with: runner, keepGoing: options.keepGoing)
     await runner.shutDown()
