@@ -129,6 +129,7 @@ extension HTTP2Connection {
         watchKeepalive(interval &- silent)
         return
       }
+      keepalivesSent &+= 1
       ping { [self] result in
         guard case .success = result else { return }
         keepaliveTimer?.cancel()

@@ -44,6 +44,10 @@ public final class HTTP2Connection: @unchecked Sendable {
   /// thread: producers should wait.
   public var isCongested: Bool { congestion.load(ordering: .relaxed) }
   let congestion = Atomic<Bool>(false)
+  /// Whatever the layer above keeps with it.
+  @exclusivity(unchecked) public var companion: AnyObject?
+  /// PINGs that went out to see whether the peer is there.
+  @exclusivity(unchecked) public internal(set) var keepalivesSent = 0
 
   let limits: ConnectionLimits
   // Of `limits`, what the hot paths read.

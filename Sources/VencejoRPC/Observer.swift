@@ -61,13 +61,18 @@ final class CallTally: @unchecked Sendable {
   private let start = ContinuousClock.now
   private let isAttempt: Bool
   private var isOver = false
+  /// For channelz; nil when nobody looks.
+  private let counts: CallCounts?
+  private var socket: SocketCounts?
 
   init(
     _ observers: [any RPCObserver], method: String, isRegistered: Bool, target: String,
-    isAttempt: Bool = false
+    isAttempt: Bool = false, counts: CallCounts? = nil
   ) {
     self.observers = observers
     self.isAttempt = isAttempt
+    self.counts = counts
+    counts?.begin()
     report = CallReport(method: method, isRegistered: isRegistered, target: target)
     for observer in observers {
       if isAttempt { observer.attemptBegan(report) } else { observer.callBegan(report) }
@@ -75,16 +80,23 @@ final class CallTally: @unchecked Sendable {
   }
 
   /// A new attempt of this call.
-  func attempt() -> CallTally {
+  func attempt(_ counts: CallCounts?) -> CallTally {
     CallTally(
       observers, method: report.method, isRegistered: report.isRegistered, target: report.target,
-      isAttempt: true)
+      isAttempt: true, counts: counts)
+  }
+
+  /// The stream is open on this connection.
+  func opened(on connection: HTTP2Connection) {
+    socket = (connection.companion as? ChannelzEntry)?.socket
+    socket?.begin()
   }
 
   /// A frame of one message has been handed to the stream.
   func sent(_ frameBytes: Int) {
     report.sentMessages += 1
     report.sentBytes += max(0, frameBytes - Deframer.prefixLength)
+    socket?.sent()
   }
 
   /// Bytes of DATA have come, and with them the ends of so many messages.
@@ -92,14 +104,17 @@ final class CallTally: @unchecked Sendable {
   func receivedMessage() {
     report.receivedMessages += 1
     report.receivedBytes -= Deframer.prefixLength
+    socket?.received()
   }
 
-  /// The first end counts.
-  func end(_ status: StatusCode) {
+  /// The first end counts. `regularly`: the server has ended the stream.
+  func end(_ status: StatusCode, regularly: Bool = false) {
     guard !isOver else { return }
     isOver = true
     report.status = status
     report.duration = ContinuousClock.now - start
+    counts?.end(status)
+    socket?.end(regularly)
     for observer in observers {
       if isAttempt { observer.attemptEnded(report) } else { observer.callEnded(report) }
     }

@@ -75,6 +75,8 @@ enum ServeCommand {
     let tls = try TLSOptions.server(arguments)
     var settings = Backend.Configuration(directory: arguments["data"] ?? "data")
     settings.isSignUpOpen = arguments.has("open-sign-up")
+    // Before everything it is to show.
+    let channelz: [any Service] = arguments.has("channelz") ? [Channelz()] : []
     let observability = try ServeObservability(arguments, log)
     configuration.observers = observability.observers
     configuration.interceptors = observability.interceptors
@@ -85,7 +87,7 @@ enum ServeCommand {
     do {
       server = try Server(
         listening: addresses, tls: tls, configuration: configuration,
-        services: backend.services + [health, Reflection()])
+        services: backend.services + [health, Reflection()] + channelz)
     } catch {
       backend.close()
       throw error

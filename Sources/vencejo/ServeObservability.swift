@@ -8,8 +8,9 @@ import VencejoTools
 struct ServeObservability {
   static let options: [ArgumentList.Option] = [
     .init("metrics", value: true), .init("otlp", value: true),
+    .init("otlp-interval", value: true),
     .init("trace-sampling", value: true), .init("log-calls"), .init("log-metadata"),
-    .init("redact", value: true),
+    .init("redact", value: true), .init("channelz"),
   ]
 
   static let help = """
@@ -22,8 +23,11 @@ struct ServeObservability {
       --metrics ADDRESS  show metrics to Prometheus: GET http://ADDRESS/metrics
       --otlp ADDRESS     send metrics and traces to an OpenTelemetry collector by OTLP/gRPC; with
                          https:// before it over TLS
+      --otlp-interval S  every so many seconds (default: 10)
       --trace-sampling P the part of calls to trace whose callers do not say, from 0 to 1
                          (default: 1)
+      --channelz         offer grpc.channelz.v1, which shows connections and their counts to
+                         whoever may call this server
     """
 
   private let loop: EventLoop?
@@ -51,7 +55,10 @@ struct ServeObservability {
       sources.append(metrics)
     }
     exporter = try arguments["otlp"].map { target in
-      let exporter = OTLPExporter(try Self.channel(target), metrics: sources)
+      var configuration = OTLPExporter.Configuration()
+      if let interval = try Self.interval(arguments) { configuration.interval = interval }
+      let exporter = OTLPExporter(
+        try Self.channel(target), configuration: configuration, metrics: sources)
       interceptors.append(
         Tracing(sampling: try Self.sampling(arguments), export: exporter.export))
       return exporter
@@ -111,6 +118,16 @@ struct ServeObservability {
     } catch {
       throw ArgumentList.Fault("--otlp: \(error.message)")
     }
+  }
+
+  private static func interval(
+    _ arguments: ArgumentList
+  ) throws(ArgumentList.Fault) -> Duration? {
+    guard let text = arguments["otlp-interval"] else { return nil }
+    guard let seconds = Double(text), seconds >= 0.01, seconds < 1e6 else {
+      throw ArgumentList.Fault("--otlp-interval is a number of seconds, not '\(text)'")
+    }
+    return .seconds(seconds)
   }
 
   private static func sampling(_ arguments: ArgumentList) throws(ArgumentList.Fault) -> Double {

@@ -63,6 +63,12 @@ func observed(_ services: [any Service]) throws -> (Server, OTLPExporter) {
   return (server, exporter)  // at the end: await exporter.shutdown()
 }
 
+func debuggable(_ services: [any Service]) throws -> Server {
+  let channelz = Channelz()
+  return try Server(
+    listening: [SocketAddress(parsing: "127.0.0.1:0")], services: services + [channelz])
+}
+
 struct Slow: RPCObserver {
   let note: @Sendable (CallReport) -> Void
 

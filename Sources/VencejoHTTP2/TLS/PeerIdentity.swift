@@ -19,12 +19,7 @@ public struct PeerIdentity: Sendable, Hashable {
     guard let leaf = SSL_get0_peer_certificate(ssl) else { return nil }
     ERR_clear_error()
     subject = Self.subject(leaf)
-    let size = i2d_X509(leaf, nil)
-    certificate = [UInt8](unsafeUninitializedCapacity: Int(max(size, 0))) { buffer, count in
-      guard size > 0 else { return }
-      var end = buffer.baseAddress
-      count = Int(max(i2d_X509(leaf, &end), 0))
-    }
+    certificate = Self.der(leaf)
     // Written to inside the call only.
     withUnsafeMutablePointer(to: &self) { this in
       tls_visit_names(leaf, this) { this, kind, bytes, count in
@@ -34,6 +29,15 @@ public struct PeerIdentity: Sendable, Hashable {
       }
     }
     ERR_clear_error()
+  }
+
+  static func der(_ certificate: OpaquePointer) -> [UInt8] {
+    let size = i2d_X509(certificate, nil)
+    return [UInt8](unsafeUninitializedCapacity: Int(max(size, 0))) { buffer, count in
+      guard size > 0 else { return }
+      var end = buffer.baseAddress
+      count = Int(max(i2d_X509(certificate, &end), 0))
+    }
   }
 
   private mutating func add(_ kind: Int32, _ bytes: UnsafeBufferPointer<UInt8>) {

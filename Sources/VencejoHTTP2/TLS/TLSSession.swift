@@ -159,6 +159,22 @@ final class TLSSession {
     self.ssl = nil
   }
 
+  // MARK: For people who look
+
+  var cipherSuite: String? {
+    guard let ssl, isEstablished, let cipher = SSL_get_current_cipher(ssl),
+      let name = SSL_CIPHER_standard_name(cipher)
+    else { return nil }
+    return String(cString: name)
+  }
+
+  func certificate(ofPeer: Bool) -> [UInt8]? {
+    guard let ssl, isEstablished,
+      let leaf = ofPeer ? SSL_get0_peer_certificate(ssl) : SSL_get_certificate(ssl)
+    else { return nil }
+    return PeerIdentity.der(leaf)
+  }
+
   // MARK: OpenSSL's calls
 
   fileprivate func give(_ bio: OpaquePointer?, _ buffer: UnsafeMutableRawPointer, _ count: Int)

@@ -27,6 +27,8 @@ public final class Channel: Sendable {
   private let tls: ClientTLS?
   private let configuration: Configuration
   private let started = Mutex<ChannelCore?>(nil)
+  /// Nil when nobody looks.
+  private let channelz: ChannelzEntry?
 
   /// A channel to `host:port`, `dns:///host:port`, `ipv4:…`, `ipv6:…` or `unix:/path`; in plain
   /// text without `tls`.
@@ -51,12 +53,16 @@ public final class Channel: Sendable {
     self.target = target
     self.tls = tls
     self.configuration = configuration
+    channelz =
+      ChannelzRegistry.isEnabled ? ChannelzEntry(.channel, target.description) : nil
   }
 
   init(_ addresses: Target.Addresses, configuration: Configuration) {
     target = Target(addresses)
     tls = nil
     self.configuration = configuration
+    channelz =
+      ChannelzRegistry.isEnabled ? ChannelzEntry(.channel, target.description) : nil
   }
 
   deinit {
@@ -79,7 +85,8 @@ public final class Channel: Sendable {
     let core = started.withLock { core -> ChannelCore? in
       if let core { return core }
       guard let loop = try? EventLoop(name: "channel") else { return nil }
-      core = ChannelCore(loop: loop, target: target, tls: tls, configuration: configuration)
+      core = ChannelCore(
+        loop: loop, target: target, tls: tls, configuration: configuration, channelz: channelz)
       return core
     }
     guard let core else {

@@ -18,7 +18,10 @@ final class ChannelCore: @unchecked Sendable {
   private let target: Target
   private let tls: ClientTLS?
   private let configuration: Channel.Configuration
-  private var state = State.idle
+  private var state = State.idle { didSet { show() } }
+  /// Of channelz: the channel, and what it connects by. Nil when nobody looks.
+  let channelz: ChannelzEntry?
+  let channelzSubchannel: ChannelzEntry?
   private var waiting: [ClientCall] = []
   private var headers: [String: HeaderList] = [:]
   private var failures = 0
@@ -39,7 +42,14 @@ final class ChannelCore: @unchecked Sendable {
   /// Any thread.
   var targetName: String { target.description }
 
-  init(loop: EventLoop, target: Target, tls: ClientTLS?, configuration: Channel.Configuration) {
+  init(
+    loop: EventLoop, target: Target, tls: ClientTLS?, configuration: Channel.Configuration,
+    channelz: ChannelzEntry?
+  ) {
+    self.channelz = channelz
+    channelzSubchannel = channelz.map {
+      ChannelzEntry(.subchannel, target.description, parent: $0)
+    }
     self.loop = loop
     self.target = target
     self.tls = tls
@@ -77,6 +87,19 @@ final class ChannelCore: @unchecked Sendable {
       opened += 1
     }
     waiting.removeFirst(opened)
+  }
+
+  private func show() {
+    guard let channelz else { return }
+    let (text, severity, state): (String, ChannelzEntry.Severity, ChannelzEntry.Connectivity) =
+      switch state {
+      case .idle: ("idle", .ctInfo, .idle)
+      case .connecting: ("connecting", .ctInfo, .connecting)
+      case .ready(let connection): ("ready: \(connection.peerAddress)", .ctInfo, .ready)
+      case .backoff(let error): (error.message, .ctWarning, .transientFailure)
+      case .closed: ("closed", .ctInfo, .shutdown)
+      }
+    for entry in [channelz, channelzSubchannel] { entry?.note(text, severity, state) }
   }
 
   // MARK: Connecting
@@ -136,6 +159,7 @@ final class ChannelCore: @unchecked Sendable {
 
   private func connected(_ connection: HTTP2Connection) {
     connection.handler = ChannelConnectionHandler(core: self)
+    if let channelzSubchannel { connection.show(below: channelzSubchannel) }
     for observer in observers { observer.connectionBegan(connection.peerAddress) }
     failures = 0
     lastError = nil

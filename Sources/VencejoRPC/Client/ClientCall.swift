@@ -73,10 +73,11 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     transforms = core.interceptors.isEmpty ? nil : MessageTransforms()
     let observers = core.callObservers
     observation =
-      observers.isEmpty
+      observers.isEmpty && core.channelz == nil
       ? nil
       : CallTally(
-        observers, method: path, isRegistered: !requestTypeName.isEmpty, target: core.targetName)
+        observers, method: path, isRegistered: !requestTypeName.isEmpty, target: core.targetName,
+        counts: core.channelz?.calls)
     super.init(loop: core.loop, receiveLimit: options.maxReceiveMessageBytes)
     if request == nil || !expectsOne { openBuffers() }
   }
@@ -184,7 +185,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   }
 
   private func submit() {
-    if let observation { tally = observation.attempt() }
+    if let observation { tally = observation.attempt(core.channelzSubchannel?.calls) }
     core.submit(self)
   }
 
@@ -206,6 +207,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
       let stream = try connection.open(handler: self, headers: headers, endStream: false)
       self.stream = stream
       phase = .open
+      if let tally { tally.opened(on: connection) }
       if let request {
         put(compressed(request), on: stream)
         stream.finish()
@@ -294,6 +296,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     if error == nil, deframer.isInside {
       error = RPCError(.internalError, "the response ends inside a message")
     }
+    if let tally { tally.end(error?.code ?? .ok, regularly: true) }
     if let error, makesAgain(after: error) { return }
     finish(error)
     if !finishedSending { stream.reset(HTTP2Code.cancel) }

@@ -66,6 +66,8 @@ public final class Server: Sendable {
   private let listeners: [Listener]
   private let configuration: Configuration
   private let state: Mutex<State>
+  /// Of channelz.
+  private let shown: [ChannelzEntry]
   private let turn = Atomic<Int>(0)
 
   /// Throws `HTTP2Error` when an address cannot be bound, and ALREADY_EXISTS when two
@@ -78,8 +80,11 @@ public final class Server: Sendable {
     for service in services { service.mounted(with: services) }
     let group = try EventLoopGroup(count: configuration.threads)
     let limit = configuration.maxConcurrentCalls.map(CallLimit.init)
+    let channelz = ChannelzRegistry.isEnabled ? ChannelzEntry(.server, "") : nil
     let hosts = group.loops.map { loop in
-      ServerHost(loop: loop, methods: methods, limit: limit, configuration: configuration)
+      ServerHost(
+        loop: loop, methods: methods, limit: limit, configuration: configuration,
+        channelz: channelz)
     }
     state = Mutex(State(services: services))
     var listeners: [Listener] = []
@@ -102,6 +107,9 @@ public final class Server: Sendable {
     self.hosts = hosts
     self.listeners = listeners
     self.configuration = configuration
+    shown = listeners.compactMap { listener in
+      channelz.map { ChannelzEntry(.listener, "\(listener.localAddress)", parent: $0) }
+    }
   }
 
   /// `tls` protects the TCP listeners; Unix sockets stay plain.
@@ -272,6 +280,10 @@ final class ServerHost: @unchecked Sendable {
   let observers: [any RPCObserver]
   /// Those of `observers` that want to hear of calls.
   let callObservers: [any RPCObserver]
+  /// The server's; nil when nobody looks.
+  let channelz: ChannelzEntry?
+  /// Whether somebody wants to know of calls.
+  let isObserved: Bool
   let compression: Compression?
   let connection: ConnectionConfiguration
   private var connections: [ObjectIdentifier: ServerConnection] = [:]
@@ -279,7 +291,8 @@ final class ServerHost: @unchecked Sendable {
   private var draining = false
 
   init(
-    loop: EventLoop, methods: MethodTable, limit: CallLimit?, configuration: Server.Configuration
+    loop: EventLoop, methods: MethodTable, limit: CallLimit?, configuration: Server.Configuration,
+    channelz: ChannelzEntry?
   ) {
     self.loop = loop
     self.methods = methods
@@ -293,6 +306,8 @@ final class ServerHost: @unchecked Sendable {
     interceptors = configuration.interceptors
     observers = configuration.observers
     callObservers = observers.filter(\.observesCalls)
+    self.channelz = channelz
+    isObserved = channelz != nil || !callObservers.isEmpty
     compression = configuration.compression
     connection = configuration.connection
   }

@@ -71,9 +71,12 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     }
     guard head.isPost else { return refuse(Self.methodNotAllowed) }
     guard head.hasGRPCContentType else { return refuse(Self.unsupportedMediaType) }
-    if !connection.host.callObservers.isEmpty {
-      tally = CallTally(
-        connection.host.callObservers, method: path, isRegistered: head.isKnown, target: "")
+    if connection.host.isObserved {
+      let tally = CallTally(
+        connection.host.callObservers, method: path, isRegistered: head.isKnown, target: "",
+        counts: connection.host.channelz?.calls)
+      tally.opened(on: connection.http2)
+      self.tally = tally
     }
     if let fault = head.fault { return finish(fault) }
     if let timeout = head.timeout {
@@ -386,7 +389,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   /// Sends the status, nil for OK, and ends the call for the handler too.
   private func finish(_ error: RPCError?) {
     guard phase != .done else { return }
-    if let tally { tally.end(error?.code ?? .ok) }
+    if let tally { tally.end(error?.code ?? .ok, regularly: stream != nil) }
     if let stream {
       if error == nil, transforms == nil, extra.withLock({ $0 == nil }) {
         _ = streamForMessages()

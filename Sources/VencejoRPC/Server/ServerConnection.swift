@@ -23,6 +23,7 @@ final class ServerConnection: ConnectionHandler, @unchecked Sendable {
     self.http2 = http2
     self.host = host
     http2.handler = self
+    if let server = host.channelz { http2.show(below: server) }
     // A cycle until the connection closes.
     http2.acceptStream = { [self] stream in
       let call = ServerCall(connection: self)
