@@ -197,7 +197,7 @@ private final class PageConnection: LoopSource {
     }
     // What the peer still sends would turn the close into a reset that eats the answer.
     shutdown(fd, Int32(SHUT_WR))
-    while recv(fd, loop.readBuffer, EventLoop.readSize, 0) > 0 {}
+    for _ in 0..<16 where recv(fd, loop.readBuffer, EventLoop.readSize, 0) <= 0 { break }
     end()
   }
 }

@@ -39,6 +39,9 @@ public struct CallReport: Sendable {
   /// Whether the method is one of a service that is served, or of a call with types on a
   /// client. Other names come from peers: there may be any number of them.
   public let isRegistered: Bool
+  /// On a server: whether interceptors and handler saw the call. Those that were refused before
+  /// are known to observers only.
+  public internal(set) var isHandled = false
   /// What the channel was made for; empty on a server.
   public let target: String
   /// Nil while it lasts.
@@ -91,6 +94,9 @@ final class CallTally: @unchecked Sendable {
     socket = (connection.companion as? ChannelzEntry)?.socket
     socket?.begin()
   }
+
+  /// Interceptors and handler take over.
+  func handled() { report.isHandled = true }
 
   /// A frame of one message has been handed to the stream.
   func sent(_ frameBytes: Int) {

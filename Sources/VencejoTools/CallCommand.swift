@@ -27,6 +27,7 @@ public enum CallCommand {
       --format-error       print a status that is not OK as a google.rpc.Status in the format
       -v, --verbose        also print the method, metadata, trailers, sizes and times, on
                            standard error
+      -o, --output FILE    write the answers to a file
       -q, --quiet          print no answers, and no errors: the exit code tells
     \(TypeSource.help)
     \(Connecting.help)
@@ -46,7 +47,8 @@ public enum CallCommand {
       .init("original-names"), .init("pretty"), .init("rpc-header", value: true),
       .init("compression", value: true), .init("max-msg-sz", value: true),
       .init("format-error"), .init("verbose", short: "v", aliases: ["vv"]),
-      .init("quiet", short: "q"), .init("help", short: "h"),
+      .init("quiet", short: "q"), .init("output", short: "o", value: true),
+      .init("help", short: "h"),
     ] + TypeSource.options + Connecting.options
 
   public static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {

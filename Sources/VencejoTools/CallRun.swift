@@ -118,15 +118,17 @@ struct CallRun {
   }
 
   private func show(_ bytes: [UInt8], _ type: MessageDescriptor, isFirst: Bool) throws {
+    var shown: String
     switch form {
-    case .json:
-      output.line(try JSONFormat.encode(wire: bytes, as: type, json))
+    case .json: shown = try JSONFormat.encode(wire: bytes, as: type, json) + "\n"
     case .text:
       var text = TextOptions()
       text.types = type.pool
-      if !isFirst { output.out("\u{1e}") }
-      output.out(try TextFormat.encode(wire: bytes, as: type, text))
+      shown = try TextFormat.encode(wire: bytes, as: type, text)
+      if !isFirst { shown = "\u{1e}" + shown }
     }
+    guard let path = arguments["output"] else { return output.out(shown) }
+    try ProtoFiles.write(Array(shown.utf8), to: path, appending: !isFirst)
   }
 
   private func show(_ error: RPCError, _ types: DescriptorPool) {

@@ -10,11 +10,13 @@ enum Connecting {
     [
       .init("timeout", aliases: ["max-time"], value: true), .init("connect-timeout", value: true),
       .init("header", short: "H", value: true), .init("expand-headers"),
-      .init("user-agent", value: true), .init("unix"),
+      .init("user-agent", value: true), .init("unix"), .init("user", short: "u", value: true),
     ] + TLSOptions.client
 
   static let help = """
       -H, --header K:V     metadata; the value of a '-bin' key is base64; may be repeated
+      -u, --user NAME:PASSWORD
+                           send them as basic authorization
       --expand-headers     put the environment's variables in the place of ${NAME} in headers
       --timeout, --max-time SECONDS
                            give up after so long
@@ -77,8 +79,24 @@ enum Connecting {
       }
       options.metadata.add(bytes, for: key)
     }
+    if let user = arguments["user"] {
+      guard user.contains(":") else { throw ArgumentList.Fault("--user is NAME:PASSWORD") }
+      options.metadata["authorization"] = "Basic \(base64(Array(user.utf8)))"
+    }
     if let problem = options.metadata.problem { throw ArgumentList.Fault(problem) }
     return options
+  }
+
+  private static func base64(_ bytes: [UInt8]) -> String {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+    var text = ""
+    for start in stride(from: 0, to: bytes.count, by: 3) {
+      let group = bytes[start..<min(start + 3, bytes.count)]
+      let number = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
+      for position in 0...group.count { text.append(alphabet[number >> (18 - 6 * position) & 63]) }
+      text += String(repeating: "=", count: 3 - group.count)
+    }
+    return text
   }
 
   private static func expanded(_ text: String) throws(ArgumentList.Fault) -> String {

@@ -32,11 +32,14 @@ enum ProtoFiles {
   }
 
   /// To a file, or to standard output for nil and `-`.
-  static func write(_ bytes: [UInt8], to path: String?) throws(ArgumentList.Fault) {
+  static func write(
+    _ bytes: [UInt8], to path: String?, appending: Bool = false
+  ) throws(ArgumentList.Fault) {
     guard let path, path != "-" else {
       return try writeAll(bytes, STDOUT_FILENO, "standard output")
     }
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+    let descriptor = open(
+      path, O_WRONLY | O_CREAT | (appending ? O_APPEND : O_TRUNC) | O_CLOEXEC, 0o666)
     guard descriptor >= 0 else { throw fault(path) }
     defer { close(descriptor) }
     try writeAll(bytes, descriptor, path)

@@ -52,7 +52,8 @@ public enum TLSOptions {
   /// Of a server, to be added to its own.
   public static let server: [ArgumentList.Option] = [
     .init("tls-cert", aliases: ["cert"], value: true),
-    .init("tls-key", aliases: ["key"], value: true), .init("tls-client-ca", value: true),
+    .init("tls-key", aliases: ["key"], value: true),
+    .init("tls-client-ca", aliases: ["cacert"], value: true),
   ]
 
   /// What they ask for; nil is plain text. Throws as `client` does.

@@ -1,19 +1,25 @@
 """`vencejo call`, `list`, `describe` and `bench` against grpcio's server."""
 
+import base64
 import json
-import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
+from concurrent import futures
 from pathlib import Path
+
+import grpc
 
 import certificates
 import harness
 import stubs
+import interop_pb2  # Registers its types with the pool that reflection reads.
 from google.protobuf import descriptor_pb2
+from grpc_reflection.v1alpha import reflection, reflection_pb2
 from harness import LIMIT
 
 ECHO = "vencejo.interop.v1.Echo"
@@ -93,6 +99,34 @@ class Describe(Tools):
             self.assertIn("no set of descriptors", self.fails(1, "list", "--protoset", path))
 
 
+    def test_types_are_kept_in_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/set.pb"
+            self.run_ok("describe", self.peer.address, f"{ECHO}/Unary", "--protoset-out", path)
+            files = descriptor_pb2.FileDescriptorSet.FromString(Path(path).read_bytes())
+            self.assertEqual({file.name for file in files.file},
+                             {"interop.proto", "google/protobuf/any.proto"})
+            self.assertEqual(self.run_ok("list", "--protoset", path), ECHO + "\n")
+
+    def test_a_server_with_v1_of_reflection_only(self):
+        """Its messages are v1alpha's under another name; grpcio has no package for it."""
+        pool = futures.ThreadPoolExecutor(2)
+        self.addCleanup(pool.shutdown)
+        server = grpc.server(pool)
+        servicer = reflection.ReflectionServicer([ECHO])
+        server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(
+            "grpc.reflection.v1.ServerReflection", {
+                "ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(
+                    servicer.ServerReflectionInfo,
+                    reflection_pb2.ServerReflectionRequest.FromString,
+                    reflection_pb2.ServerReflectionResponse.SerializeToString)})])
+        address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        server.start()
+        self.addCleanup(lambda: server.stop(None).wait())
+        self.assertEqual(self.run_ok("list", address), ECHO + "\n")
+        self.assertIn("rpc Unary(", self.run_ok("describe", address, ECHO))
+
+
 class Call(Tools):
     def call(self, method: str, *arguments: str, **options) -> str:
         return self.run_ok("call", self.peer.address, f"{ECHO}/{method}", *arguments, **options)
@@ -169,6 +203,25 @@ class Call(Tools):
                    '{"delayMilliseconds": 60000}')
         self.fails(64 + 8, "call", self.peer.address, f"{ECHO}/Unary", "--max-msg-sz", "100", "-d",
                    '{"responseBytes": 1000}')
+
+    def test_output_file_and_user(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "answers"
+            path.write_text("old")
+            self.assertEqual(self.call("ServerStream", "-o", str(path), "-d", '{"responseCount": 3}'), "")
+            self.assertEqual(len(path.read_text().splitlines()), 3)
+        for user in ("ana:secret", "a:", "ab:c", "abc:d"):
+            ended = harness.run("call", self.peer.address, f"{ECHO}/Unary", "-v", "-u", user)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertIn(f"authorization: Basic {base64.b64encode(user.encode()).decode()}\n",
+                          ended.stderr)
+
+    def test_a_server_that_says_nothing(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            address = f"127.0.0.1:{silent.getsockname()[1]}"
+            for flags in ((), ("-k",)):
+                self.assertIn("UNAVAILABLE", self.fails(
+                    64 + 14, "call", address, f"{ECHO}/Unary", "--connect-timeout", "0.3", *flags))
 
     def test_unix_socket(self):
         with tempfile.TemporaryDirectory() as folder:

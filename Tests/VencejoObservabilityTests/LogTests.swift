@@ -140,6 +140,10 @@ struct LogTests {
     call.finish()
     await #expect(throws: RPCError.self) { _ = try await call.next() }
     #expect(lines.all.map { field($0, "method") } == ["none.Such/Method"])
+    #expect(lines.all.map(\.message) == ["refused"])
+    // Those that are handled are told once.
+    _ = try await Interop.EchoClient(server.channel()).unary(.init())
+    #expect(lines.all.map(\.message) == ["refused", "served"])
     await server.stop()
   }
 

@@ -7,9 +7,9 @@ public import VencejoRPC
 /// As an interceptor of a server it takes the id that came under `x-request-id`, or makes one. It
 /// answers it in the initial metadata, puts it into the errors it lets pass as a
 /// google.rpc.RequestInfo, and handlers find it in `RequestID.current`. As an interceptor of a
-/// client it sends that id on. As an observer it writes of calls that no interceptor sees, to
-/// methods nobody serves, and of connections that fail before they carry a call: once for each
-/// peer and reason in ten minutes.
+/// client it sends that id on. As an observer it writes of calls that no interceptor sees, because
+/// nobody serves the method or a limit refused them, and of connections that fail before they carry
+/// a call: once for each peer and reason in ten minutes.
 public final class CallLog: ServerInterceptor, ClientInterceptor, RPCObserver {
   public struct Configuration: Sendable {
     /// Lines below it are not made. Calls that end well, or by their caller's fault, are `.info`.
@@ -107,10 +107,10 @@ public final class CallLog: ServerInterceptor, ClientInterceptor, RPCObserver {
   // MARK: What interceptors do not see
 
   public func callEnded(_ call: CallReport) {
-    guard call.target.isEmpty, !call.isRegistered, configuration.level <= .info else { return }
+    guard call.target.isEmpty, !call.isHandled, configuration.level <= .info else { return }
     write(
       LogLine(
-        .info, "served",
+        .info, "refused",
         [
           ("method", .text(String(call.method.drop { $0 == "/" }))),
           ("status", .text("\(call.status ?? .unknown)")),

@@ -168,6 +168,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
       return refuse(error)
     }
     phase = .running
+    if let tally { tally.handled() }
     if !entry.isUnary { openBuffers() }
     let bytes = request ?? []
     request = nil
