@@ -51,8 +51,14 @@ public final class ChatCache: Sendable {
 public enum ChatChange: Sendable, Hashable {
   /// A new message. `historical`: it is older than the connection.
   case message(Chat.Message, historical: Bool)
+  /// A message held was edited, deleted for everyone, pinned, or reacted to.
+  case messageChanged(Chat.Message)
+  /// Messages went away, for this user at least.
+  case messagesRemoved(chat: String, sequences: [ClosedRange<Int64>])
   /// A chat is new or has changed.
   case chat(Chat.Chat)
+  /// A chat is no longer the user's.
+  case chatRemoved(String)
   /// The unread count of a chat.
   case unread(chat: String, Chat.UnreadState)
   /// A member read up to a sequence.
@@ -103,6 +109,9 @@ struct ChatContents: Sendable {
       case .unreadChanged(let changed)?:
         guard let unread = changed.unread else { break }
         chats[changed.chat]?.chat.unread = unread
+        if changed.readSequence > chats[changed.chat]?.chat.selfField?.readSequence ?? .max {
+          chats[changed.chat]?.chat.selfField?.readSequence = changed.readSequence
+        }
         changes.append(.unread(chat: changed.chat, unread))
       case .receiptMoved(let moved)?:
         if moved.user == user, var member = chats[moved.chat]?.chat.selfField {
@@ -112,6 +121,22 @@ struct ChatContents: Sendable {
         changes.append(
           .receipt(chat: moved.chat, user: moved.user, readSequence: moved.readSequence))
       case .caughtUp?: changes.append(.caughtUp)
+      case .messageUpdated(let updated)?: merge(updated, &changes)
+      case .messagesDeleted(let deleted)?:
+        remove(deleted, commitTime: frame.commitTime, &changes)
+      case .reactionChanged(let changed)?: merge(changed, user: user, &changes)
+      case .chatRemoved(let removed)?:
+        if chats.removeValue(forKey: removed.chat) != nil {
+          changes.append(.chatRemoved(removed.chat))
+        }
+      case .memberChanged(let changed)?: merge(changed, user: user, &changes)
+      case .settingsChanged(let changed)?:
+        guard let settings = changed.settings else { break }
+        let chat = Self.chatName(of: settings.name)
+        chats[chat]?.chat.settings = settings
+        if let chat = chats[chat]?.chat { changes.append(.chat(chat)) }
+      // Profiles are not held here, and what is not kept is for who looks now.
+      case .profileChanged?, .typing?, .presence?: break
       case .heartbeat?, .closing?, nil: break
       }
     }
@@ -127,9 +152,12 @@ struct ChatContents: Sendable {
     changes.append(.chat(chat))
   }
 
-  /// A chat that comes anew keeps the messages held, unless they no longer join its newest.
+  /// A chat that comes anew keeps the messages held, unless the user was away in between.
   private mutating func update(_ chat: Chat.Chat, _ changes: inout [ChatChange]) {
-    chats[chat.name, default: Entry(chat: chat)].chat = chat
+    var entry = chats[chat.name] ?? Entry(chat: chat)
+    if entry.chat.selfField?.joinTime != chat.selfField?.joinTime { entry.messages.removeAll() }
+    entry.chat = chat
+    chats[chat.name] = entry
     changes.append(.chat(chat))
   }
 
@@ -166,7 +194,9 @@ struct ChatContents: Sendable {
     if message.mine || message.sender == user {
       unread = Chat.UnreadState()
       member.readSequence = max(member.readSequence, message.sequence)
-    } else if !message.sender.isEmpty, message.sequence > member.readSequence {
+    } else if !message.sender.isEmpty, message.deleteTime == nil,
+      message.sequence > member.readSequence
+    {
       if unread.unreadCount >= unreadLimit {
         unread.capped = true
       } else {

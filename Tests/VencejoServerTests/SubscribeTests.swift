@@ -47,7 +47,8 @@ import VencejoStore
       let receipt = try #require(try await anaFrames.next())
       #expect(
         receipt.event
-          == .receiptMoved(.init(chat: chat.name, user: ben.name, readSequence: 1)))
+          == .receiptMoved(
+            .init(chat: chat.name, user: ben.name, readSequence: 1, deliveredSequence: 1)))
       let own = try await read(&benFrames) { !$0.resumeToken.isEmpty }
       #expect(own.count == 2)
       guard case .unreadChanged(let unread)? = own.last?.event else {

@@ -90,7 +90,8 @@ import VencejoCrypto
     #expect(made.failures.mapValues(\.reason) == [stranger: "USER_NOT_FOUND"])
     #expect(made.chat.membership.role == .owner)
     #expect(
-      made.chat.lastMessage?.body == .chatCreated(actor: ana.id, subjects: [ben.id]))
+      made.chat.lastMessage?.body
+        == .system(SystemNote(.chatCreated, actor: ana.id, subjects: [ben.id])))
     #expect(try await view(made.chat, ben).unread == .none)
   }
 
@@ -214,7 +215,9 @@ import VencejoCrypto
     let chat = try await chat(.direct, ana, [ben])
     let message = try await send("hello", to: chat, by: ana)
     func isRead() async throws -> Bool {
-      try await store.read { try $0.message(message.id, in: chat.id, for: ana.key).isReadByAll }
+      try await store.read {
+        try $0.message(message.id, in: chat.id, for: ana.key).delivery == .read
+      }
     }
     _ = try await store.write {
       try $0.markRead(chat.id, upTo: 1, isPrivate: true, by: ben.key)
@@ -280,7 +283,7 @@ import VencejoCrypto
       _ = try await user(handle, name: name)
     }
     func search(_ query: String) async throws -> [String] {
-      try await store.read { try $0.searchProfiles(query).profiles.map(\.handle) }
+      try await store.read { try $0.searchProfiles(query, for: 0).profiles.map(\.handle) }
     }
     #expect(try await search("an") == ["ana", "anton"])
     #expect(try await search("@ANA") == ["ana"])
@@ -288,9 +291,9 @@ import VencejoCrypto
     #expect(try await search("änn") == ["zoe"])
     #expect(try await search("%") == [])
     #expect(await reason { _ = try await search(" ") } == "EMPTY_QUERY")
-    let page = try await store.read { try $0.searchProfiles("a", pageSize: 1) }
+    let page = try await store.read { try $0.searchProfiles("a", pageSize: 1, for: 0) }
     let rest = try await store.read {
-      try $0.searchProfiles("a", pageSize: 5, pageToken: page.nextPageToken)
+      try $0.searchProfiles("a", pageSize: 5, pageToken: page.nextPageToken, for: 0)
     }
     #expect(page.profiles.map(\.handle) + rest.profiles.map(\.handle) == ["ana", "anton"])
   }

@@ -117,8 +117,8 @@ import VencejoCrypto
       page.entries.map(\.events) == [
         [.messageCreated(message)],
         [
-          .receiptMoved(ReadMarker(chat: chat.id, user: ben.id, sequence: 2)),
-          .unreadChanged(chat: chat.id, .none, total: 0),
+          .receiptMoved(ReceiptMarker(chat: chat.id, user: ben.id, read: 2, delivered: 2)),
+          .unreadChanged(chat: chat.id, .none, total: 0, read: 2),
         ],
       ])
     let events = seen.value
@@ -126,8 +126,8 @@ import VencejoCrypto
     #expect(events.map(\.isLast) == [true, false, true])
     #expect(events[0].payload as? StoredMessage == message)
     #expect(
-      events[1].payload as? ReadMarker
-        == ReadMarker(chat: chat.id, user: ben.id, sequence: 2))
+      (events[1].payload as? SharedEvent)?.event
+        == .receiptMoved(ReceiptMarker(chat: chat.id, user: ben.id, read: 2, delivered: 2)))
     #expect(events[2].user == ben.key)
   }
 

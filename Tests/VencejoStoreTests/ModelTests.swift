@@ -47,9 +47,12 @@ private struct ClientCache: Equatable {
         chats[message.chat]?.peersRead[sender] = message.sequence
       }
     case .receiptMoved(let marker):
-      if marker.user != me { chats[marker.chat]?.peersRead[marker.user] = marker.sequence }
-    case .unreadChanged(let chat, let unread, _):
+      if marker.user != me, marker.read > 0 {
+        chats[marker.chat]?.peersRead[marker.user] = marker.read
+      }
+    case .unreadChanged(let chat, let unread, _, _):
       chats[chat]?.unread = unread.count
+    default: Issue.record("\(event)")
     }
   }
 }
@@ -95,15 +98,16 @@ private struct ClientCache: Equatable {
         let isMember = members[chat.id]?[actor.id] != nil
         let own = messages[chat.id]?.last { $0.sender == actor.id }
         let repeated = choice == 1 ? own : nil
+        let text = "\(random.next())"
         let outgoing = OutgoingMessage(
-          chat: chat.id, id: repeated?.id ?? .v7(), text: "\(random.next())")
+          chat: chat.id, id: repeated?.id ?? .v7(), text: text)
         let failure = await reason {
           let sent = try await store.write { try $0.sendMessage(outgoing, by: actor.key) }
           #expect(sent.isDuplicate == (repeated != nil))
         }
         #expect(failure == (isMember ? nil : "CHAT_NOT_FOUND"))
         guard isMember, repeated == nil else { continue }
-        messages[chat.id]?.append((outgoing.id, actor.id, outgoing.text))
+        messages[chat.id]?.append((outgoing.id, actor.id, text))
         members[chat.id]?[actor.id] = Int64(messages[chat.id]?.count ?? 0)
       case 11..<15:
         guard let chat = chats.randomElement(using: &random),
@@ -159,7 +163,7 @@ private struct ClientCache: Equatable {
         for message in page where message.sender == user.id {
           let others = (members[chat.id] ?? [:]).keys.filter { $0 != user.id }
           let least = others.map { state.peersRead[$0] ?? 0 }.min() ?? 0
-          #expect(message.isReadByAll == (message.sequence <= least))
+          #expect((message.delivery == .read) == (message.sequence <= least))
         }
         fresh.chats[chat.id] = state
 

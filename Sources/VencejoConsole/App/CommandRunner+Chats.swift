@@ -237,13 +237,39 @@ extension CommandRunner {
 
   /// What a message says, in words.
   func text(_ message: Chat.Message) -> String {
+    if message.deleteTime != nil { return "(deleted)" }
     switch message.content?.kind {
     case .text(let content)?: return content.text
-    case .system(let system)?:
-      if !system.text.isEmpty { return system.text }
-      if system.action == .chatCreated { return "\(name(of: system.actor)) began the chat" }
-      return "(something happened that this console does not know)"
-    case nil: return "(a message of a kind that this console does not know)"
+    case .system(let system)?: return text(system)
+    case .location(let location)?:
+      return
+        "(a place: \(location.label) \(location.latitudeDegrees), \(location.longitudeDegrees))"
+    case .contact(let contact)?: return "(a contact: \(contact.displayName))"
+    case .poll(let poll)?:
+      let options = poll.options.map { "\($0.optionId) \($0.text) (\($0.voteCount))" }
+      return "(a poll) \(poll.question): \(options.joined(separator: ", "))"
+    case .custom(let custom)? where !custom.fallbackText.isEmpty: return custom.fallbackText
+    case .custom?, nil: return "(a message of a kind that this console does not know)"
+    }
+  }
+
+  private func text(_ system: Chat.SystemContent) -> String {
+    let actor = name(of: system.actor)
+    let subjects = system.subjects.map { name(of: $0) }.joined(separator: ", ")
+    switch system.action {
+    case .chatCreated: return "\(actor) began the chat"
+    case .membersAdded: return "\(actor) added \(subjects)"
+    case .memberLeft: return "\(actor) left"
+    case .memberRemoved: return "\(actor) removed \(subjects)"
+    case .roleChanged: return "\(actor) made \(subjects) \(system.text.lowercased())"
+    case .titleChanged: return "\(actor) named the chat \(system.text)"
+    case .ttlChanged:
+      return system.text.isEmpty
+        ? "\(actor) lets messages stay" : "\(actor) lets messages disappear after \(system.text)"
+    case .messagePinned: return "\(actor) pinned a message"
+    default:
+      return system.text.isEmpty
+        ? "(something happened that this console does not know)" : system.text
     }
   }
 

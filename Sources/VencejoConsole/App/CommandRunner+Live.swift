@@ -26,7 +26,9 @@ extension CommandRunner {
           width: await display.width))
       await promptChanged()
     case .connection(let state): await note(state)
-    case .unread, .chat, .reset, .caughtUp: await promptChanged()
+    case .unread, .chat, .chatRemoved, .reset, .caughtUp: await promptChanged()
+    // What scrolled away is not drawn again.
+    case .messageChanged, .messagesRemoved: break
     case .missed: await note("— some events were missed; see: chats —")
     case .receipt: break
     }

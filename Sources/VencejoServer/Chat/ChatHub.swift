@@ -1,5 +1,6 @@
 import Synchronization
 import VencejoAPI
+import VencejoCrypto
 import VencejoHTTP2
 import VencejoProtobuf
 import VencejoRPC
@@ -47,6 +48,30 @@ final class ChatHub: Sendable {
   }
 }
 
+extension ChatHub {
+  /// Tells what is not kept to those who listen to a chat and care.
+  func publish(_ event: Chat.SubscribeResponse.Event, chat: Int64, by author: Int64) {
+    publish(event) { $0.deliver($1, chat: chat, by: author) }
+  }
+
+  /// Tells what is not kept to users who care.
+  func publish(_ event: Chat.SubscribeResponse.Event, to users: [Int64], by author: Int64) {
+    publish(event) { $0.deliver($1, to: users, by: author) }
+  }
+
+  private func publish(
+    _ event: Chat.SubscribeResponse.Event,
+    _ deliver: @escaping @Sendable (ChatShelf, EncodedMessage) -> Void
+  ) {
+    let shelves = state.withLock { Array($0.shelves.values) }.filter(\.hasStreams)
+    guard !shelves.isEmpty else { return }
+    var response = Chat.SubscribeResponse()
+    response.event = event
+    let frame = EncodedMessage(response)
+    for shelf in shelves { shelf.loop.execute { deliver(shelf, frame) } }
+  }
+}
+
 /// A commit, ready for the streams.
 struct LiveBatch: Sendable {
   let base: Int64
@@ -59,69 +84,65 @@ struct LiveTransaction: Sendable {
   /// Position after it.
   let position: Int64
   /// The chat whose listeners get a frame.
-  let chat: Int64?
-  let frame: EncodedMessage?
+  var chat: Int64?
+  var frame: EncodedMessage?
   /// The sender's devices get this one, which says that the message is theirs.
-  let sender: Int64?
-  let senderFrame: EncodedMessage?
+  var owner: Int64?
+  var ownerFrame: EncodedMessage?
+  /// Those who block them get none.
+  var author: Int64?
+  /// Those who hide their receipts read the log, where it is taken out.
+  var reader: Int64?
+  /// What a device has received with the frame.
+  var message: (chat: UUID, sequence: Int64)?
   /// Users for whom it holds what differs between readers: their streams read the log.
   let behind: [Int64]
-  /// Chats of which it holds more than one event: their streams read the log too, so that the
-  /// frames of one transaction stay together.
-  let chatsBehind: [Int64]
+  /// Chats of which it holds more than one event, or one that differs between readers: their
+  /// streams read the log too, so that the frames of one transaction stay together.
+  var chatsBehind: [Int64]
 
   /// Nil when no stream of this service shows anything of it.
   init?(_ events: [LoggedEvent], _ tokens: TokenAuthority) {
     var behind: [Int64] = []
-    var shared: [LoggedEvent] = []
+    var chatsBehind: [Int64] = []
+    var shared: [(LoggedEvent, SharedEvent)] = []
     for event in events {
-      switch event.kind {
-      case .messageCreated, .receiptMoved: shared.append(event)
-      case .chatUpserted: behind += (event.payload as? ChatMembers)?.users ?? []
-      case .unreadChanged: if let user = event.user { behind.append(user) }
-      default: break
+      if let payload = event.payload as? SharedEvent {
+        shared.append((event, payload))
+      } else if let members = event.payload as? ChatMembers {
+        behind += members.users
+      } else if let chat = event.chat {
+        chatsBehind.append(chat)
+      } else if let user = event.user, event.kind != .sessionsRevoked {
+        behind.append(user)
       }
     }
-    guard let last = events.last, !shared.isEmpty || !behind.isEmpty else { return nil }
+    guard let last = events.last, !shared.isEmpty || !behind.isEmpty || !chatsBehind.isEmpty
+    else { return nil }
     position = last.position
     self.behind = behind
-    guard shared.count == 1, let event = shared.first,
-      let frames = Self.frames(
-        event,
-        token: tokens.resumeToken(.chat, position: last.position, now: last.commitTime))
-    else {
-      chat = nil
-      frame = nil
-      sender = nil
-      senderFrame = nil
-      chatsBehind = shared.compactMap(\.chat)
+    self.chatsBehind = chatsBehind
+    guard chatsBehind.isEmpty, shared.count == 1, let (event, payload) = shared.first else {
+      self.chatsBehind += shared.compactMap(\.0.chat)
       return
     }
+    let token = tokens.resumeToken(.chat, position: last.position, now: last.commitTime)
+    func frame(for reader: Int64?) -> EncodedMessage {
+      EncodedMessage(
+        Chat.SubscribeResponse(
+          payload.event, commitTime: event.commitTime, token: token, historical: false,
+          for: reader))
+    }
     chat = event.chat
-    frame = frames.shared
-    sender = frames.sender
-    senderFrame = frames.own
-    chatsBehind = []
-  }
-
-  private static func frames(_ event: LoggedEvent, token: String) -> (
-    shared: EncodedMessage, sender: Int64?, own: EncodedMessage?
-  )? {
-    var response = Chat.SubscribeResponse()
-    response.resumeToken = token
-    response.commitTime = Google.Timestamp(microseconds: event.commitTime)
-    switch event.payload {
-    case let message as StoredMessage:
-      response.event = .messageCreated(.init(message: Chat.Message(message, for: nil)))
-      let shared = EncodedMessage(response)
-      guard let sender = message.senderKey else { return (shared, nil, nil) }
-      response.event = .messageCreated(.init(message: Chat.Message(message, for: sender)))
-      return (shared, sender, EncodedMessage(response))
-    case let marker as ReadMarker:
-      response.event = .receiptMoved(Chat.ReceiptMovedEvent(marker))
-      return (EncodedMessage(response), nil, nil)
-    default:
-      return nil
+    self.frame = frame(for: nil)
+    author = payload.author
+    reader = payload.reader
+    if let owner = payload.owner {
+      self.owner = owner
+      ownerFrame = frame(for: owner)
+    }
+    if case .messageCreated(let message) = payload.event {
+      self.message = (message.chat, message.sequence)
     }
   }
 }

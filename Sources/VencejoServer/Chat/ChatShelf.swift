@@ -34,6 +34,8 @@ final class ChatShelf: @unchecked Sendable {
     stream.isLive = true
     stream.position = page.position
     stream.chats = page.chats
+    stream.blocked = page.blocked
+    stream.hidesReceipts = page.hidesReceipts
     let id = ObjectIdentifier(stream)
     byUser[stream.user, default: [:]][id] = stream
     for chat in page.chats { byChat[chat, default: [:]][id] = stream }
@@ -81,12 +83,41 @@ final class ChatShelf: @unchecked Sendable {
       let listeners = byChat[chat]
     else { return }
     for stream in listeners.values where transaction.position > stream.position {
-      let own = stream.user == transaction.sender ? transaction.senderFrame : nil
+      if let author = transaction.author, stream.blocked.contains(author) {
+        stream.position = transaction.position
+        continue
+      }
+      if let reader = transaction.reader, stream.hidesReceipts, stream.user != reader {
+        fallBehind(stream, transaction, before)
+        continue
+      }
+      let own = stream.user == transaction.owner ? transaction.ownerFrame : nil
       if stream.out.tryWrite(own ?? frame) {
         stream.position = transaction.position
         stream.lastSent = loop.now
+        if let message = transaction.message, stream.user != transaction.owner {
+          stream.received(message.chat, message.sequence)
+        }
       } else {
         fallBehind(stream, transaction, before)
+      }
+    }
+  }
+
+  /// Loop. A frame without a place in the log: who has no room for it does without.
+  func deliver(_ frame: EncodedMessage, chat: Int64, by author: Int64) {
+    assert(loop.isCurrent)
+    for stream in byChat[chat].map({ Array($0.values) }) ?? [] {
+      stream.offer(frame, by: author)
+    }
+  }
+
+  /// Loop. As ``deliver(_:chat:by:)``, to users.
+  func deliver(_ frame: EncodedMessage, to users: [Int64], by author: Int64) {
+    assert(loop.isCurrent)
+    for user in users {
+      for stream in byUser[user].map({ Array($0.values) }) ?? [] {
+        stream.offer(frame, by: author)
       }
     }
   }

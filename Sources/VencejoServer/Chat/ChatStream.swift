@@ -1,4 +1,5 @@
 import VencejoAPI
+import VencejoCrypto
 import VencejoHTTP2
 import VencejoProtobuf
 import VencejoRPC
@@ -13,6 +14,8 @@ final class ChatStream: LiveStream, @unchecked Sendable {
   let out: ResponseWriter<Chat.SubscribeResponse>
   private let shelf: ChatShelf
   private let store: Store
+  private let marksDelivered: Bool
+  private let wantsEphemeral: Bool
   private let interval: Duration
   private let age: UInt64
 
@@ -21,16 +24,24 @@ final class ChatStream: LiveStream, @unchecked Sendable {
   /// Everything up to here that concerns the stream has been sent.
   var position: Int64 = 0
   var chats: Set<Int64> = []
+  var blocked: Set<Int64> = []
+  var hidesReceipts = false
   /// By the loop's clock, in nanoseconds.
   var lastSent: UInt64 = 0
   private var timer: LoopTimer?
   private var ageLimit: UInt64 = .max
+  /// Received by the device and not yet marked.
+  private var delivered: [UUID: Int64] = [:]
+  private var markTimer: LoopTimer?
 
   init(
     _ principal: Principal, _ out: ResponseWriter<Chat.SubscribeResponse>, _ shelf: ChatShelf,
-    _ store: Store, interval: Duration, age: Duration
+    _ store: Store, marksDelivered: Bool, wantsEphemeral: Bool, interval: Duration,
+    age: Duration
   ) {
     user = principal.user
+    self.marksDelivered = marksDelivered
+    self.wantsEphemeral = wantsEphemeral
     self.out = out
     self.shelf = shelf
     self.store = store
@@ -47,10 +58,38 @@ final class ChatStream: LiveStream, @unchecked Sendable {
     schedule(after: interval.nanoseconds)
   }
 
+  /// Loop. The device has a message now; told to the others in one go with what comes within a
+  /// tenth of a second.
+  func received(_ chat: UUID, _ sequence: Int64) {
+    guard marksDelivered else { return }
+    delivered[chat] = max(delivered[chat] ?? 0, sequence)
+    guard markTimer == nil else { return }
+    markTimer = loop.schedule(after: .milliseconds(100)) { [weak self] in self?.mark() }
+  }
+
+  private func mark() {
+    markTimer = nil
+    guard !delivered.isEmpty else { return }
+    let markers = delivered
+    delivered = [:]
+    Task { [store, user] in
+      // A marker that is lost moves with the next message.
+      _ = try? await store.write { try $0.markDelivered(live: markers, by: user) }
+    }
+  }
+
+  /// Loop. Sends a frame without a place in the log, when there is room and it is wanted.
+  func offer(_ frame: EncodedMessage, by author: Int64) {
+    guard wantsEphemeral, author != user, !blocked.contains(author) else { return }
+    if out.tryWrite(frame) { lastSent = loop.now }
+  }
+
   /// Loop. Nothing is sent after this.
   func stop() {
     timer?.cancel()
     timer = nil
+    markTimer?.cancel()
+    mark()
     shelf.remove(self)
   }
 

@@ -10,6 +10,7 @@ struct ChatSubscription {
   let store: Store
   let shelf: ChatShelf
   let streams: StreamRegistry
+  let presence: PresenceBoard
   let configuration: Backend.Configuration
   let caller: Principal
   let out: ResponseWriter<Chat.SubscribeResponse>
@@ -24,18 +25,21 @@ struct ChatSubscription {
   func run(_ request: Chat.SubscribeRequest) async throws {
     let only = try ChatServer.chats(request.chats)
     let stream = ChatStream(
-      caller, out, shelf, store,
+      caller, out, shelf, store, marksDelivered: request.autoMarkDelivered,
+      wantsEphemeral: request.includeEphemeral,
       interval: configuration.heartbeat(asked: request.heartbeatInterval),
       age: configuration.streamAge(of: caller, now: store.now))
     shelf.streamBegins()
     streams.add(stream)
     stream.onLoop { stream.startHeartbeat() }
+    if request.includeEphemeral { presence.came(caller.user, caller.userID) }
     defer {
+      if request.includeEphemeral { presence.went(caller.user, caller.userID) }
       streams.remove(stream)
       stream.onLoop { stream.stop() }
       shelf.streamEnds()
     }
-    let start = try await begin(request, only)
+    let start = try await begin(request, only, stream)
     try await follow(stream, from: start, only)
     try await finish(stream)
   }
@@ -43,7 +47,9 @@ struct ChatSubscription {
   // MARK: Start
 
   /// Sends reset and snapshot, as far as they are due, and answers where the log goes on.
-  private func begin(_ request: Chat.SubscribeRequest, _ only: Set<UUID>?) async throws -> Int64 {
+  private func begin(
+    _ request: Chat.SubscribeRequest, _ only: Set<UUID>?, _ stream: ChatStream
+  ) async throws -> Int64 {
     let token = request.resumeToken
     let (start, reset) = try await store.read { transaction -> (Int64?, Chat.ResetReason?) in
       try ChatServer.check(only, transaction, caller)
@@ -64,12 +70,12 @@ struct ChatSubscription {
       try await out.send(frame)
       options = options ?? Self.defaultSnapshot
     }
-    return try await sendSnapshot(options ?? Chat.SnapshotOptions(), only)
+    return try await sendSnapshot(options ?? Chat.SnapshotOptions(), only, stream)
   }
 
-  private func sendSnapshot(_ options: Chat.SnapshotOptions, _ only: Set<UUID>?) async throws
-    -> Int64
-  {
+  private func sendSnapshot(
+    _ options: Chat.SnapshotOptions, _ only: Set<UUID>?, _ stream: ChatStream
+  ) async throws -> Int64 {
     let chatLimit = Int(min(max(options.chatLimit, 0), Self.chatLimit))
     let messageLimit = Int(min(max(options.messagesPerChat, 0), Self.messageLimit))
     let (chats, head) = try await store.read { transaction in
@@ -84,11 +90,14 @@ struct ChatSubscription {
       frame.historical = true
       if index == chats.count - 1 { frame.resumeToken = token(head) }
       var event = Chat.ChatSnapshotEvent()
-      event.chat = Chat.Chat(snapshot.chat, for: caller)
+      event.chat = Chat.Chat(snapshot.chat, for: caller.user)
       event.messages = snapshot.messages.map { Chat.Message($0, for: caller.user) }
       event.hasOlderMessages = snapshot.hasOlderMessages
       frame.event = .chatSnapshot(event)
       try await out.send(frame)
+      if messageLimit > 0 {
+        stream.onLoop { stream.received(snapshot.chat.id, snapshot.chat.lastSequence) }
+      }
     }
     return head
   }
@@ -112,13 +121,17 @@ struct ChatSubscription {
       }
       for entry in page.entries {
         let frames = Chat.SubscribeResponse.frames(
-          of: entry, token: token(entry.position), historical: !caughtUp, for: caller)
+          of: entry, token: token(entry.position), historical: !caughtUp, for: caller.user)
         for frame in frames {
           // Revoked means not another word, wherever we are.
           guard stream.end == nil else { return }
           try await out.send(frame)
         }
         replayed += Int64(frames.count)
+        for case .messageCreated(let message) in entry.events
+        where message.senderKey != caller.user {
+          stream.onLoop { stream.received(message.chat, message.sequence) }
+        }
       }
       position = page.position
       guard page.isAtHead else { continue }

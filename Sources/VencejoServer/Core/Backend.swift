@@ -16,6 +16,11 @@ public final class Backend: Sendable {
     public var heartbeatDefault: Duration = .seconds(20)
     /// Streams end at this age, give or take a tenth, so that clients spread anew.
     public var streamAge: Duration = .seconds(24 * 3600)
+    /// How long somebody counts as present after their last stream ended: a reconnect is no
+    /// news.
+    public var presenceDebounce: Duration = .seconds(5)
+    /// Between two rounds in which expired messages leave the disk.
+    public var sweepInterval: Duration = .seconds(10)
     public var store = StoreOptions()
 
     public init(directory: String) { self.directory = directory }
@@ -28,7 +33,8 @@ public final class Backend: Sendable {
   let streams: StreamRegistry
   private let chatHub: ChatHub
   private let recordHub: RecordHub
-  private let housekeeping: Task<Void, Never>
+  private let presence: PresenceBoard
+  private let housekeeping: [Task<Void, Never>]
 
   /// Opens the data folder. Blocks for as long as that takes.
   ///
@@ -45,13 +51,25 @@ public final class Backend: Sendable {
     self.streams = streams
     self.chatHub = chatHub
     self.recordHub = recordHub
-    housekeeping = Task {
-      while !Task.isCancelled {
-        while (try? await store.write { try $0.pruneLog() }) == true {}
-        while (try? await store.write { try $0.pruneTombstones() }) == true {}
-        try? await Task.sleep(for: .seconds(3600))
-      }
-    }
+    presence = PresenceBoard(store, chatHub, debounce: configuration.presenceDebounce)
+    let sweepInterval = configuration.sweepInterval
+    housekeeping = [
+      Task {
+        while !Task.isCancelled {
+          while (try? await store.write { try $0.pruneLog() }) == true {}
+          while (try? await store.write { try $0.pruneTombstones() }) == true {}
+          try? await Task.sleep(for: .seconds(3600))
+        }
+      },
+      Task {
+        while !Task.isCancelled {
+          while (try? await store.write { try $0.sweepExpired() }) == true {}
+          while (try? await store.write { try $0.sweepPins() }) == true {}
+          while (try? await store.write { try $0.purgeDeletedChats() }) == true {}
+          try? await Task.sleep(for: sweepInterval)
+        }
+      },
+    ]
     store.observe { batch in
       for event in batch.transactions.joined() {
         guard let revoked = event.payload as? RevokedSessions else { continue }
@@ -70,8 +88,8 @@ public final class Backend: Sendable {
         store: store, authenticator: authenticator, isSignUpOpen: configuration.isSignUpOpen,
         heartbeat: configuration.heartbeatDefault),
       ChatServer(
-        store: store, authenticator: authenticator, hub: chatHub, streams: streams,
-        configuration: configuration),
+        store: store, authenticator: authenticator, hub: chatHub, presence: presence,
+        streams: streams, configuration: configuration),
       RecordServer(
         store: store, authenticator: authenticator, hub: recordHub, streams: streams,
         configuration: configuration),
@@ -85,7 +103,8 @@ public final class Backend: Sendable {
   /// Ends the streams, finishes the writes under way and gives the folder back. Blocks; call it
   /// after the server that serves it is shut down.
   public func close() {
-    housekeeping.cancel()
+    for task in housekeeping { task.cancel() }
+    presence.stop()
     streams.drain()
     store.close()
   }

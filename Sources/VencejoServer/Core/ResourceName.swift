@@ -30,11 +30,47 @@ enum ResourceName {
 
   /// `chats/{id}/messages/{id}`.
   static func message(_ name: String, field: String) throws(StoreError) -> (chat: UUID, id: UUID) {
+    try part(name, of: "messages", field: field)
+  }
+
+  /// `chats/{id}/settings`.
+  static func settings(_ name: String, field: String) throws(StoreError) -> UUID {
+    let suffix = "/settings"
+    guard name.hasSuffix(suffix) else { throw bad(field, "chats/{chat}/settings") }
+    return try chat(String(name.dropLast(suffix.count)), field: field)
+  }
+
+  /// `chats/{id}/members/{id}`; the user may be `me`.
+  static func member(_ name: String, field: String, caller: Principal) throws(StoreError) -> (
+    chat: UUID, user: UUID
+  ) {
+    let suffix = "/members/me"
+    if name.hasSuffix(suffix) {
+      return (try chat(String(name.dropLast(suffix.count)), field: field), caller.userID)
+    }
+    let part = try part(name, of: "members", field: field)
+    return (part.chat, part.id)
+  }
+
+  /// `chats/{id}/{collection}/{id}`.
+  static func part(_ name: String, of collection: String, field: String) throws(StoreError) -> (
+    chat: UUID, id: UUID
+  ) {
     let parts = name.split(separator: "/", omittingEmptySubsequences: false)
-    guard parts.count == 4, parts[0] == "chats", parts[2] == "messages",
+    guard parts.count == 4, parts[0] == "chats", parts[2] == collection,
       let chat = UUID(parsing: parts[1]), let id = UUID(parsing: parts[3])
-    else { throw bad(field, "chats/{chat}/messages/{message}") }
+    else { throw bad(field, "chats/{chat}/\(collection)/{id}") }
     return (chat, id)
+  }
+
+  /// `{collection}/{id}`.
+  static func single(_ name: String, _ collection: String, field: String) throws(StoreError)
+    -> UUID
+  {
+    guard let id = segment(name, collection).flatMap({ UUID(parsing: $0) }) else {
+      throw bad(field, "\(collection)/{id}")
+    }
+    return id
   }
 
   private static func segment(_ name: String, _ collection: String) -> String? {

@@ -19,6 +19,9 @@ public struct LogPage: Sendable {
   /// The user's chats at this snapshot by internal key, when ``isAtHead``: what a live stream
   /// listens to from ``position`` on.
   public let chats: Set<Int64>
+  /// Whom the user blocks and whether they hide receipts, at this snapshot; when ``isAtHead``.
+  public let blocked: Set<Int64>
+  public let hidesReceipts: Bool
 }
 
 extension ReadTransaction {
@@ -36,10 +39,11 @@ extension ReadTransaction {
     let start = try firstRelevant(for: user, after: position, head: head)
     let (scanned, last) = try scan(for: user, after: start, limit: limit)
 
+    let hidesReceipts = try hidesReceipts(user)
     var entries: [LogEntry] = []
     var pending: [ChatEvent] = []
     for event in scanned {
-      if event.isVisible, let rendered = try render(event, for: user, only) {
+      if event.isVisible, let rendered = try render(event, for: user, only, hidesReceipts) {
         pending.append(rendered)
       }
       if event.isLast, !pending.isEmpty {
@@ -51,13 +55,13 @@ extension ReadTransaction {
     let isAtHead = last >= head
     return LogPage(
       entries: entries, position: last, isAtHead: isAtHead,
-      chats: isAtHead ? try liveChats(of: user, only) : [])
+      chats: isAtHead ? try liveChats(of: user, only) : [],
+      blocked: isAtHead ? try blocked(by: user) : [], hidesReceipts: hidesReceipts)
   }
 
-  private struct Scanned {
+  struct Scanned {
     let position: Int64, commitTime: Int64, isLast: Bool, isVisible: Bool
     let kind: EventKind, keys: [UInt8], chat: Int64, chatID: UUID?
-    let visibleFrom: Int64, visibleTo: Int64
   }
 
   /// Where to start: other people's events at the beginning of a long way are skipped by the
@@ -91,8 +95,7 @@ extension ReadTransaction {
       SELECT e.pos, e.commit_us, e.last, e.kind, e.keys, e.chat_id, c.uuid,
         e.user_id IS ?1
           OR (m.from_pos IS NOT NULL AND e.pos >= m.from_pos
-              AND (m.to_pos IS NULL OR e.pos <= m.to_pos)),
-        m.visible_from, m.visible_to
+              AND (m.to_pos IS NULL OR e.pos <= m.to_pos))
       FROM event e LEFT JOIN member m ON m.chat_id = e.chat_id AND m.user_id = ?1
         LEFT JOIN chat c ON c.chat_id = e.chat_id
       WHERE e.pos > ?2 ORDER BY e.pos
@@ -104,8 +107,7 @@ extension ReadTransaction {
         Scanned(
           position: row.int(0), commitTime: row.int(1), isLast: isLast, isVisible: isVisible,
           kind: EventKind(rawValue: row.int(3)), keys: isVisible ? row.blob(4) : [],
-          chat: row.int(5), chatID: row.uuid(6), visibleFrom: row.int(8),
-          visibleTo: row.optionalInt(9) ?? .max))
+          chat: row.int(5), chatID: row.uuid(6)))
       looked += 1
       if isVisible { visible += 1 }
       guard isLast else { return true }
@@ -115,46 +117,11 @@ extension ReadTransaction {
     return (scanned, last)
   }
 
-  private func render(_ event: Scanned, for user: Int64, _ only: Set<UUID>?) throws(StoreError)
-    -> ChatEvent?
-  {
-    var keys = KeysetReader(event.keys)
-    if let only, let chat = event.chatID, !only.contains(chat) { return nil }
-    switch event.kind {
-    case .messageCreated:
-      guard let chat = event.chatID, let sequence = keys.int(),
-        sequence >= event.visibleFrom, sequence <= event.visibleTo,
-        let message = try messages(
-          chat, "WHERE m.chat_id = ? AND m.seq = ?", [event.chat, sequence]
-        ).first
-      else { return nil }
-      return .messageCreated(message)
-    case .chatUpserted:
-      guard let id = event.chatID, let sequence = keys.int() else { return nil }
-      return .chatUpserted(try chat(key: event.chat, id, for: user, asOf: sequence))
-    case .receiptMoved:
-      guard let chat = event.chatID, let reader = keys.raw().flatMap(UUID.init(bytes:)),
-        let sequence = keys.int()
-      else { return nil }
-      return .receiptMoved(ReadMarker(chat: chat, user: reader, sequence: sequence))
-    case .unreadChanged:
-      guard let key = keys.int(), let read = keys.int(), let last = keys.int(),
-        let found = try first("SELECT uuid FROM chat WHERE chat_id = ?", key, read: { $0.uuid(0) }),
-        let chat = found, only?.contains(chat) ?? true
-      else { return nil }
-      return .unreadChanged(
-        chat: chat, try unread(key, user, after: read, to: last), total: try totalUnread(of: user))
-    default:
-      // Other rooms' events, and those that are no frames.
-      return nil
-    }
-  }
-
   private func liveChats(of user: Int64, _ only: Set<UUID>?) throws(StoreError) -> Set<Int64> {
     let all = try all(
       """
       SELECT c.chat_id, c.uuid FROM member m JOIN chat c USING (chat_id)
-      WHERE m.user_id = ? AND m.state = 1
+      WHERE m.user_id = ? AND m.state = 1 AND c.delete_us IS NULL
       """, user
     ) { ($0.int(0), $0.uuid(1)) }
     return Set(

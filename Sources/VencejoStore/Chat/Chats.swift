@@ -23,8 +23,14 @@ extension ReadTransaction {
       m.read_seq, m.version,
       CASE c.kind WHEN 1 THEN (
         SELECT u.uuid FROM member o JOIN user u USING (user_id)
-        WHERE o.chat_id = c.chat_id AND o.user_id <> m.user_id) END
+        WHERE o.chat_id = c.chat_id AND o.user_id <> m.user_id) END,
+      m.state, m.delivered_seq, c.description, c.ttl_us,
+      c.send_role, c.add_role, c.edit_role, c.pin_role, c.shows_history, c.edit_window_us,
+      c.delete_window_us, c.slow_us,
+      s.mute_us, s.is_archived, s.pin_rank, s.is_marked_unread, s.mentions_only, s.draft_kind,
+      s.draft_body, s.draft_content, s.draft_reply, s.draft_us, s.version, m.user_id
     FROM member m JOIN chat c USING (chat_id)
+      LEFT JOIN chat_setting s ON s.chat_id = m.chat_id AND s.user_id = m.user_id
     """
 
   /// A chat as `user` sees it.
@@ -38,7 +44,8 @@ extension ReadTransaction {
   /// A chat by its key; `asOf` hides what came after that sequence.
   func chat(key: Int64, _ id: UUID, for user: Int64, asOf: Int64?) throws(StoreError) -> ChatView {
     let found = try chats(
-      "WHERE m.user_id = ? AND m.chat_id = ?", [user, key], for: user, asOf: asOf
+      "WHERE m.user_id = ? AND m.chat_id = ? AND c.delete_us IS NULL", [user, key], for: user,
+      asOf: asOf
     ).first
     guard let found else {
       throw .notFound("CHAT_NOT_FOUND", type: "vencejo.chat.v1.Chat", name: "chats/\(id)")
@@ -49,51 +56,63 @@ extension ReadTransaction {
   func chats(
     _ clause: String, _ values: [any SQLiteBindable], for user: Int64, asOf: Int64? = nil
   ) throws(StoreError) -> [ChatView] {
-    struct Bare {
-      let key: Int64, id: UUID, kind: ChatKind, title: String, members: Int64
-      let created: Int64, updated: Int64, active: Int64, last: Int64, version: Int64
-      let membership: Membership, peer: UUID?
-    }
-    var bare: [Bare] = []
+    let userID = try userID(user) ?? UUID.v7(milliseconds: 0)
+    var bare: [ChatView] = []
     try each(dynamic: "\(Self.chatColumns) \(clause)", values) { row in
-      guard let id = row.uuid(1) else { return true }
-      let last = min(row.int(8), asOf ?? .max)
-      let membership = Membership(
-        role: MemberRole(rawValue: row.int(10)) ?? .member, joinTime: row.int(11),
-        visibleFrom: row.int(12), visibleTo: row.optionalInt(13),
-        readSequence: min(row.int(14), asOf ?? .max), version: row.int(15))
-      bare.append(
-        Bare(
-          key: row.int(0), id: id, kind: ChatKind(rawValue: row.int(2)) ?? .group,
-          title: row.text(3), members: row.int(4), created: row.int(5), updated: row.int(6),
-          active: row.int(7), last: min(last, membership.visibleTo ?? .max),
-          version: row.int(9), membership: membership, peer: row.uuid(16)))
+      if let chat = Self.view(row, userID, asOf: asOf) { bare.append(chat) }
       return true
     }
     var result: [ChatView] = []
     result.reserveCapacity(bare.count)
-    for chat in bare {
-      let from = chat.membership.visibleFrom
-      let newest = try messages(
-        chat.id, "WHERE m.chat_id = ? AND m.seq = ?",
-        [chat.key, chat.last >= from ? chat.last : -1])
-      let unread = try unread(
-        chat.key, user, after: max(chat.membership.readSequence, from - 1), to: chat.last)
-      result.append(
-        ChatView(
-          key: chat.key, id: chat.id, kind: chat.kind, title: chat.title, peer: chat.peer,
-          memberCount: chat.members, createTime: chat.created, updateTime: chat.updated,
-          activityTime: asOf == nil ? chat.active : newest.first?.sendTime ?? chat.created,
-          lastSequence: chat.last,
-          lastMessage: try marked(
-            newest, chat: chat.key, reader: user, memberCount: chat.members
-          ).first,
-          membership: chat.membership, unread: unread, version: chat.version))
-    }
+    for chat in bare { result.append(try completed(chat, user, asOf: asOf)) }
     return result
   }
 
-  /// The chat list, latest activity first.
+  /// What the row itself holds.
+  private static func view(_ row: Row, _ user: UUID, asOf: Int64?) -> ChatView? {
+    guard let id = row.uuid(1) else { return nil }
+    let visibleTo = row.optionalInt(13)
+    let read = min(row.int(14), asOf ?? .max)
+    let membership = Membership(
+      user: user, role: MemberRole(rawValue: row.int(10)) ?? .member,
+      state: MemberState(rawValue: row.int(17)) ?? .left, joinTime: row.int(11),
+      visibleFrom: row.int(12), visibleTo: visibleTo, readSequence: read,
+      deliveredSequence: max(read, min(row.int(18), asOf ?? .max)), version: row.int(15))
+    return ChatView(
+      key: row.int(0), id: id, kind: ChatKind(rawValue: row.int(2)) ?? .group,
+      title: row.text(3), description: row.text(19), peer: row.uuid(16), memberCount: row.int(4),
+      createTime: row.int(5), updateTime: row.int(6), activityTime: row.int(7),
+      lastSequence: min(row.int(8), asOf ?? .max, visibleTo ?? .max), lastMessage: nil,
+      messageTTL: row.optionalInt(20), policy: ChatPolicy(row, 21), membership: membership,
+      settings: ChatSettings(row, 29), unread: .none, pinned: [], version: row.int(9))
+  }
+
+  /// With what other tables hold.
+  private func completed(_ chat: ChatView, _ user: Int64, asOf: Int64?) throws(StoreError)
+    -> ChatView
+  {
+    let newest = try messages(
+      chat.key, chat.id, reader: user, "AND m.seq <= ?4 ORDER BY m.seq DESC LIMIT 1",
+      [chat.lastSequence])
+    var chat = chat
+    chat.lastMessage = try marked(
+      newest, chat: chat.key, reader: user, memberCount: chat.memberCount
+    ).first
+    if asOf != nil { chat.activityTime = newest.first?.sendTime ?? chat.createTime }
+    chat.unread = try unread(
+      chat.key, user, after: chat.membership.readSequence, to: chat.lastSequence)
+    chat.pinned = try all(
+      """
+      SELECT p.seq FROM pin p JOIN message m ON m.chat_id = p.chat_id AND m.seq = p.seq
+      WHERE p.chat_id = ? AND p.seq BETWEEN ? AND ? AND (p.until_us IS NULL OR p.until_us > ?4)
+        AND (m.expire_us IS NULL OR m.expire_us > ?4)
+      ORDER BY p.pin_us DESC, p.seq DESC
+      """, chat.key, chat.membership.visibleFrom, chat.lastSequence, now
+    ) { $0.int(0) }
+    return chat
+  }
+
+  /// The chat list: pinned first by rank, then latest activity first.
   ///
   /// - Throws: `BAD_PAGE_SIZE`, `BAD_PAGE_TOKEN`, `PAGE_TOKEN_MISMATCH`.
   public func listChats(pageSize: Int32 = 0, pageToken: String = "", for user: Int64)
@@ -103,23 +122,26 @@ extension ReadTransaction {
     var arguments = KeysetWriter()
     arguments.text("ListChats")
     arguments.int(user)
-    var bound: (activity: Int64, key: Int64) = (.max, .max)
+    // Unpinned chats come after all ranks.
+    var bound: (rank: Int64, activity: Int64, key: Int64) = (-1, .max, .max)
     if !pageToken.isEmpty {
       var keyset = try tokens.keyset(ofPageToken: pageToken, arguments: arguments)
-      guard let activity = keyset.int(), let key = keyset.int() else {
+      guard let rank = keyset.int(), let activity = keyset.int(), let key = keyset.int() else {
         throw TokenAuthority.badPageToken
       }
-      bound = (activity, key)
+      bound = (rank, activity, key)
     }
     let found = try chats(
       """
-      WHERE m.user_id = ? AND m.state = 1 AND (c.activity_us, c.chat_id) < (?, ?)
-      ORDER BY c.activity_us DESC, c.chat_id DESC LIMIT ?
-      """, [user, bound.activity, bound.key, size + 1], for: user)
+      WHERE m.user_id = ?1 AND m.state = 1 AND c.delete_us IS NULL
+        AND (\(Self.rank) > ?2 OR (\(Self.rank) = ?2 AND (c.activity_us, c.chat_id) < (?3, ?4)))
+      ORDER BY \(Self.rank), c.activity_us DESC, c.chat_id DESC LIMIT ?5
+      """, [user, bound.rank, bound.activity, bound.key, size + 1], for: user)
     let page = Array(found.prefix(size))
     var next = ""
     if found.count > size, let last = page.last {
       var keyset = KeysetWriter()
+      keyset.int(last.settings.pinRank == 0 ? Self.unpinnedRank : last.settings.pinRank)
       keyset.int(last.activityTime)
       keyset.int(last.key)
       next = tokens.pageToken(keyset: keyset, arguments: arguments)
@@ -129,6 +151,9 @@ extension ReadTransaction {
       resumeToken: tokens.resumeToken(.chat, position: try head(), now: now))
   }
 
+  private static let unpinnedRank: Int64 = 1_000_000_000
+  private static let rank = "ifnull(nullif(s.pin_rank, 0), \(unpinnedRank))"
+
   /// The most recent chats with their newest messages, most recent first.
   public func snapshot(
     chatLimit: Int, messagesPerChat: Int, chats only: Set<UUID>?, for user: Int64
@@ -136,7 +161,7 @@ extension ReadTransaction {
     guard chatLimit > 0 else { return [] }
     let found = try chats(
       """
-      WHERE m.user_id = ? AND m.state = 1 ORDER BY c.activity_us DESC, c.chat_id DESC LIMIT ?
+      WHERE m.user_id = ? AND m.state = 1 AND c.delete_us IS NULL ORDER BY c.activity_us DESC, c.chat_id DESC LIMIT ?
       """, [user, only == nil ? chatLimit : 10_000], for: user)
     var result: [ChatSnapshot] = []
     for chat in found where only?.contains(chat.id) ?? true {

@@ -5,6 +5,10 @@ import VencejoSQLite
 public struct NewChat: Sendable {
   public var kind: ChatKind
   public var title: String
+  public var description = ""
+  public var policy: ChatPolicy?
+  /// Microseconds; nil for messages that stay.
+  public var messageTTL: Int64?
   /// Exactly one for a direct chat, none for a chat with oneself.
   public var members: [UUID]
   public var requestID: String
@@ -38,6 +42,7 @@ extension WriteTransaction {
     var body = KeysetWriter()
     body.int(new.kind.rawValue)
     body.text(title)
+    body.text(new.description)
     for member in new.members { body.raw(member.bytes) }
     let bodyHash = SHA256.digest(body.bytes)
     let known = try rememberedAnswer(
@@ -49,7 +54,7 @@ extension WriteTransaction {
       switch new.kind {
       case .direct: try createPair(creator, with: new.members)
       case .own: try createOwn(creator)
-      case .group: try createGroup(creator, title, new.members)
+      case .group, .channel: try createGroup(creator, title, new)
       }
     try rememberAnswer(
       user: user, rpc: "CreateChat", requestID: new.requestID, bodyHash: bodyHash,
@@ -67,7 +72,7 @@ extension WriteTransaction {
       guard new.members.isEmpty || new.members == [creator.id] else {
         throw .invalid("members", "BAD_MEMBERS", "a chat with yourself has no other members")
       }
-    case .group:
+    case .group, .channel:
       guard new.members.count < ChatLimits.members else {
         throw StoreError(
           .invalidArgument, "LIMIT_EXCEEDED",
@@ -75,13 +80,15 @@ extension WriteTransaction {
           metadata: ["limit": String(ChatLimits.members)],
           details: [.quota(subject: "members", description: "at most \(ChatLimits.members)")])
       }
-      guard !AccountRules.isBlank(title), title.count <= ChatLimits.titleCharacters,
-        title.utf8.count <= 1024, AccountRules.isOneLine(title)
-      else {
+      try Self.checkTitle(title)
+      guard new.description.utf8.count <= ChatLimits.descriptionBytes else {
         throw .invalid(
-          "chat.title", "BAD_TITLE",
-          "a group needs a title of at most \(ChatLimits.titleCharacters) characters, on one line, without control characters"
-        )
+          "chat.description", "BAD_DESCRIPTION",
+          "a description has at most \(ChatLimits.descriptionBytes) bytes")
+      }
+      if let ttl = new.messageTTL, !ChatLimits.ttl.contains(ttl) {
+        throw .invalid(
+          "chat.message_ttl", "BAD_TTL", "messages disappear after a second to a year, or never")
       }
     }
   }
@@ -101,18 +108,29 @@ extension WriteTransaction {
     try create(.own, "", pairKey: "\(creator.key)", creator, [], failures: [:])
   }
 
-  private func createGroup(_ creator: Account, _ title: String, _ members: [UUID])
+  private func createGroup(_ creator: Account, _ title: String, _ new: NewChat)
     throws(StoreError) -> CreatedChat
   {
     var others: [Account] = []
     var failures: [UUID: StoreError] = [:]
     var seen: Set<UUID> = [creator.id]
-    for id in members where seen.insert(id).inserted {
+    for id in new.members where seen.insert(id).inserted {
       do throws(StoreError) {
-        others.append(try account(id: id))
+        let account = try account(id: id)
+        try mayAdd(account, by: creator.key)
+        others.append(account)
       } catch { failures[id] = error }
     }
-    return try create(.group, title, pairKey: nil, creator, others, failures: failures)
+    let made = try create(new.kind, title, pairKey: nil, creator, others, failures: failures)
+    var policy = new.policy ?? ChatPolicy()
+    // A channel is there to be read from its beginning.
+    if new.kind == .channel, new.policy == nil { policy.showsHistory = true }
+    try setPolicy(policy, made.chat.key)
+    try run(
+      "UPDATE chat SET description = ?, ttl_us = ? WHERE chat_id = ?", new.description,
+      new.messageTTL, made.chat.key)
+    return CreatedChat(
+      chat: try chat(made.chat.id, for: creator.key), isNew: true, failures: failures)
   }
 
   private func create(
@@ -136,7 +154,9 @@ extension WriteTransaction {
       """, id, kind.rawValue, title, pairKey, others.count + 1, position, now, now, now)
     let key = lastInsertRowID
     for member in [creator] + others {
-      let role: MemberRole = kind != .group || member.key != creator.key ? .member : .owner
+      let role: MemberRole =
+        !kind.isShared
+        ? .member : member.key == creator.key ? .owner : kind == .channel ? .reader : .member
       try run(
         """
         INSERT INTO member(chat_id, user_id, role, state, join_us, read_seq, shown_seq,
@@ -150,11 +170,9 @@ extension WriteTransaction {
       .chatUpserted, chat: key, keys: keys.bytes,
       payload: ChatMembers(users: [creator.key] + others.map(\.key)))
     if kind == .group {
-      var content = KeysetWriter()
-      for member in [creator] + others { content.raw(member.id.bytes) }
-      _ = try insertMessage(
-        chat: key, chatID: id, id: UUID.v7(milliseconds: now / 1000), sender: nil,
-        kind: MessageKind.system, body: "", content: content.bytes)
+      try note(
+        SystemNote(.chatCreated, actor: creator.id, subjects: others.map(\.id)), chat: key,
+        chatID: id)
     }
     return CreatedChat(
       chat: try chat(id, for: creator.key), isNew: true, failures: failures)

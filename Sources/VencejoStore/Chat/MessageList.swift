@@ -21,6 +21,8 @@ public struct MessagePage: Sendable, Hashable {
   public let messages: [StoredMessage]
   public let olderToken: String
   public let newerToken: String
+  /// Sequences inside the page that are not there for the reader, so that nobody asks again.
+  public let deletedRanges: [SequenceRange]
 }
 
 extension ReadTransaction {
@@ -53,17 +55,55 @@ extension ReadTransaction {
     // An empty page still has both its sides: `gap` is the sequence it would begin with.
     let oldest = messages.first?.sequence ?? gap
     let newest = messages.last?.sequence ?? gap - 1
+    let hasOlder = try exists(place, "AND m.seq < ?4", oldest)
+    let hasNewer = try exists(place, "AND m.seq > ?4", newest)
     func token(_ direction: Int64, _ sequence: Int64) -> String {
       var keyset = KeysetWriter()
       keyset.int(direction)
       keyset.int(sequence)
       return tokens.pageToken(keyset: keyset, arguments: arguments)
     }
+    // A page that begins behind a token explains the hole between.
+    var low = hasOlder ? oldest : place.visibleFrom
+    var high = hasNewer ? newest : place.upperEnd
+    if case .after(let sequence) = anchor, sequence < low, sequence >= place.visibleFrom - 1 {
+      low = sequence + 1
+    }
+    if case .before(let sequence) = anchor, sequence > high, sequence <= place.upperEnd + 1 {
+      high = sequence - 1
+    }
     return MessagePage(
-      messages: messages,
-      olderToken: oldest > place.visibleFrom && place.upperEnd >= place.visibleFrom
-        ? token(-1, oldest) : "",
-      newerToken: newest < place.upperEnd ? token(1, newest) : "")
+      messages: messages, olderToken: hasOlder ? token(-1, oldest) : "",
+      newerToken: hasNewer ? token(1, newest) : "",
+      deletedRanges: Self.holes(messages.map(\.sequence), from: low, to: high))
+  }
+
+  private func exists(_ place: Place, _ clause: String, _ sequence: Int64) throws(StoreError)
+    -> Bool
+  {
+    var found = false
+    try each(
+      dynamic: "SELECT 1 \(Self.visibleMessages) \(clause) LIMIT 1",
+      [place.user, place.chat, now, sequence]
+    ) { _ in
+      found = true
+      return false
+    }
+    return found
+  }
+
+  /// What is missing of `low...high` in ascending sequences.
+  private static func holes(_ sequences: [Int64], from low: Int64, to high: Int64)
+    -> [SequenceRange]
+  {
+    var holes: [SequenceRange] = []
+    var next = low
+    for sequence in sequences {
+      if sequence > next { holes.append(SequenceRange(next, sequence - 1)) }
+      next = sequence + 1
+    }
+    if next <= high { holes.append(SequenceRange(next, high)) }
+    return holes
   }
 
   private func window(_ place: Place, _ anchor: MessageAnchor, _ size: Int, _ user: Int64)
@@ -106,9 +146,8 @@ extension ReadTransaction {
     -> [StoredMessage]
   {
     try messages(
-      place.chatID,
-      "WHERE m.chat_id = ? AND m.seq < ? AND m.seq >= ? AND m.seq <= ? ORDER BY m.seq DESC LIMIT ?",
-      [place.chat, sequence, place.visibleFrom, place.upperEnd, limit]
+      place.chat, place.chatID, reader: place.user,
+      "AND m.seq < ?4 ORDER BY m.seq DESC LIMIT ?5", [sequence, limit]
     ).reversed()
   }
 
@@ -116,9 +155,8 @@ extension ReadTransaction {
     -> [StoredMessage]
   {
     try messages(
-      place.chatID,
-      "WHERE m.chat_id = ? AND m.seq > ? AND m.seq >= ? AND m.seq <= ? ORDER BY m.seq LIMIT ?",
-      [place.chat, sequence, place.visibleFrom, place.upperEnd, limit])
+      place.chat, place.chatID, reader: place.user, "AND m.seq > ?4 ORDER BY m.seq LIMIT ?5",
+      [sequence, limit])
   }
 
   /// Times grow with sequences, so halving finds the place without an index over times.
@@ -139,10 +177,9 @@ extension ReadTransaction {
   func newestMessages(_ chat: ChatView, _ limit: Int, for user: Int64) throws(StoreError)
     -> [StoredMessage]
   {
-    let last = min(chat.lastSequence, chat.membership.visibleTo ?? .max)
     let found = try messages(
-      chat.id, "WHERE m.chat_id = ? AND m.seq <= ? AND m.seq >= ? ORDER BY m.seq DESC LIMIT ?",
-      [chat.key, last, chat.membership.visibleFrom, limit])
+      chat.key, chat.id, reader: user, "AND m.seq <= ?4 ORDER BY m.seq DESC LIMIT ?5",
+      [chat.lastSequence, limit])
     return try marked(
       found.reversed(), chat: chat.key, reader: user, memberCount: chat.memberCount)
   }

@@ -1,3 +1,4 @@
+import VencejoCrypto
 import VencejoSQLite
 
 /// Requests with a request_id (AIP-155), remembered for 24 hours per user and method.
@@ -39,5 +40,22 @@ extension WriteTransaction {
       INSERT OR REPLACE INTO request_log(user_id, rpc, request_id, body_hash, answer, expire_us)
       VALUES (?, ?, ?, ?, ?, ?)
       """, user, rpc, requestID, bodyHash, answer, now + Self.requestMemory)
+  }
+}
+
+extension WriteTransaction {
+  /// Whether a request is done for the first time; a repeat is answered from the state as it is
+  /// now. `body` is what makes two requests the same.
+  ///
+  /// - Throws: `REQUEST_ID_REUSED`, `BAD_REQUEST_ID`.
+  func isNew(_ rpc: String, _ requestID: String, _ body: KeysetWriter, by user: Int64)
+    throws(StoreError) -> Bool
+  {
+    let hash = SHA256.digest(body.bytes)
+    if try rememberedAnswer(user: user, rpc: rpc, requestID: requestID, bodyHash: hash) != nil {
+      return false
+    }
+    try rememberAnswer(user: user, rpc: rpc, requestID: requestID, bodyHash: hash, answer: [])
+    return true
   }
 }
