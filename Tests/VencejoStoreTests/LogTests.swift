@@ -124,7 +124,7 @@ import VencejoCrypto
     let events = seen.value
     #expect(events.map(\.kind) == [.messageCreated, .receiptMoved, .unreadChanged])
     #expect(events.map(\.isLast) == [true, false, true])
-    #expect(events[0].payload as? StoredMessage == message)
+    #expect((events[0].payload as? SharedEvent)?.event == .messageCreated(message))
     #expect(
       (events[1].payload as? SharedEvent)?.event
         == .receiptMoved(ReceiptMarker(chat: chat.id, user: ben.id, read: 2, delivered: 2)))

@@ -252,6 +252,7 @@ import VencejoSQLite
     }
     #expect(try await react("👍", ben) == [ReactionSummary(emoji: "👍", count: 1, isMine: true)])
     #expect(try await react("👍", ben).count == 1)
+    world.clock.advance(seconds: 1)
     #expect(
       try await react("❤️", ana) == [
         ReactionSummary(emoji: "👍", count: 1, isMine: false),

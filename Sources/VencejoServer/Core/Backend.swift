@@ -1,3 +1,4 @@
+import Synchronization
 public import VencejoRPC
 public import VencejoStore
 
@@ -53,11 +54,16 @@ public final class Backend: Sendable {
     self.recordHub = recordHub
     presence = PresenceBoard(store, chatHub, debounce: configuration.presenceDebounce)
     let sweepInterval = configuration.sweepInterval
+    // Whether words went from messages since the index was put in order.
+    let wordsWent = Flag()
     housekeeping = [
       Task {
         while !Task.isCancelled {
           while (try? await store.write { try $0.pruneLog() }) == true {}
           while (try? await store.write { try $0.pruneTombstones() }) == true {}
+          if wordsWent.lower() {
+            _ = try? await store.write { try $0.optimizeSearch() }
+          }
           try? await Task.sleep(for: .seconds(3600))
         }
       },
@@ -72,6 +78,7 @@ public final class Backend: Sendable {
     ]
     store.observe { batch in
       for event in batch.transactions.joined() {
+        if event.kind == .messagesDeleted || event.kind == .messageUpdated { wordsWent.raise() }
         guard let revoked = event.payload as? RevokedSessions else { continue }
         authenticator.forget(sessions: revoked.sessions)
         streams.revoke(sessions: revoked.sessions)
@@ -108,4 +115,12 @@ public final class Backend: Sendable {
     streams.drain()
     store.close()
   }
+}
+
+/// Something that happened, until somebody looks.
+private final class Flag: Sendable {
+  private let isUp = Atomic(false)
+  func raise() { isUp.store(true, ordering: .relaxed) }
+  /// Whether it was up.
+  func lower() -> Bool { isUp.exchange(false, ordering: .relaxed) }
 }

@@ -95,7 +95,9 @@ extension ReadTransaction {
       SELECT e.pos, e.commit_us, e.last, e.kind, e.keys, e.chat_id, c.uuid,
         e.user_id IS ?1
           OR (m.from_pos IS NOT NULL AND e.pos >= m.from_pos
-              AND (m.to_pos IS NULL OR e.pos <= m.to_pos))
+              AND (m.to_pos IS NULL OR e.pos <= m.to_pos)
+              -- Of a deleted chat only its end is told: kind 17 is chatRemoved.
+              AND (c.delete_us IS NULL OR e.kind = 17))
       FROM event e LEFT JOIN member m ON m.chat_id = e.chat_id AND m.user_id = ?1
         LEFT JOIN chat c ON c.chat_id = e.chat_id
       WHERE e.pos > ?2 ORDER BY e.pos

@@ -52,6 +52,12 @@ extension WriteTransaction {
     return expired.count == 500
   }
 
+  /// Takes words out of the search index that no message holds any more: FTS5 keeps deleted ones
+  /// until it merges its parts. It rewrites the whole index, so not too often.
+  public func optimizeSearch() throws(StoreError) {
+    try run("INSERT INTO message_fts(message_fts) VALUES ('optimize')")
+  }
+
   /// Takes pins away whose time is over; answers whether there may be more.
   @discardableResult
   public func sweepPins() throws(StoreError) -> Bool {
