@@ -31,7 +31,8 @@ let package = Package(
     .library(name: "VencejoJSON", targets: ["VencejoJSON"]),
     .library(name: "VencejoText", targets: ["VencejoText"]),
     .library(name: "VencejoGenerator", targets: ["VencejoGenerator"]),
-    .library(name: "VencejoRPC", targets: ["VencejoRPC"]),
+    // Addresses, TLS and compression are of lower rooms, and part of its signatures.
+    .library(name: "VencejoRPC", targets: ["VencejoRPC", "VencejoHTTP2", "VencejoCompression"]),
     .library(name: "VencejoInterceptors", targets: ["VencejoInterceptors"]),
     .library(name: "VencejoObservability", targets: ["VencejoObservability"]),
     .library(name: "VencejoClient", targets: ["VencejoClient"]),
@@ -135,6 +136,22 @@ let package = Package(
         "InteropEcho", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoCompression",
       ],
       path: "Tests/Interop/Swift/readme-example", swiftSettings: settings),
+
+    // gRPC's interoperability tests.
+    .target(
+      name: "InteropTesting",
+      dependencies: ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoCompression"],
+      path: "Tests/Interop/Swift/InteropTesting", swiftSettings: settings),
+    .executableTarget(
+      name: "vencejo-interop-server",
+      dependencies: ["InteropTesting", "VencejoRPC", "VencejoHTTP2"],
+      path: "Tests/Interop/Swift/vencejo-interop-server", swiftSettings: settings),
+    .executableTarget(
+      name: "vencejo-interop-client",
+      dependencies: [
+        "InteropTesting", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoCompression",
+      ],
+      path: "Tests/Interop/Swift/vencejo-interop-client", swiftSettings: settings),
 
     // Tests mirror the rooms.
     .target(

@@ -18,7 +18,10 @@ die() {
 # Debian's names for what the package links with, and for what the tests add.
 build_packages=(libnghttp2-dev libssl-dev libsqlite3-dev zlib1g-dev pkg-config)
 test_packages=(openssl protobuf-compiler libprotobuf-dev libprotobuf-c-dev)
-peer_packages=(g++ make libgrpc++-dev protobuf-compiler-grpc nghttp2-client tmux)
+peer_packages=(
+  g++ make libgrpc++-dev protobuf-compiler-grpc nghttp2-client nghttp2-server tmux
+  golang-go golang-google-grpc-dev golang-github-golang-protobuf-1-3-dev protoc-gen-go-1-3
+)
 
 # Installs those of the named Debian packages that are missing. Quick when none
 # is. Where we may not install, says which command does, and stops.

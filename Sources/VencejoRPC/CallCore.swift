@@ -51,10 +51,16 @@ private final class Buffers: Sendable {
 // MARK: - Messages that came
 
 extension CallCore {
-  fileprivate typealias Delivery = Result<[UInt8]?, RPCError>
+  /// A message as it came, decompressed.
+  struct Received {
+    var bytes: [UInt8] = []
+    var wasCompressed = false
+  }
+
+  fileprivate typealias Delivery = Result<Received?, RPCError>
 
   fileprivate struct Inbound {
-    var messages: [[UInt8]] = []
+    var messages: [Received] = []
     var head = 0
     /// Bytes of queued messages with their prefixes.
     var held = 0
@@ -79,16 +85,16 @@ extension CallCore {
       return credit
     }
 
-    mutating func pop() -> [UInt8]? {
+    mutating func pop() -> Received? {
       guard head < messages.count else { return nil }
       let message = messages[head]
-      messages[head] = []
+      messages[head] = Received()
       head += 1
       if head == messages.count || head >= 64 {
         messages.removeFirst(head)
         head = 0
       }
-      held -= message.count + Deframer.prefixLength
+      held -= message.bytes.count + Deframer.prefixLength
       return message
     }
   }
@@ -96,17 +102,18 @@ extension CallCore {
   /// Loop. Hands over a whole message.
   final func deliver(_ message: [UInt8]) {
     guard let buffers else { return }
+    let received = Received(bytes: message, wasCompressed: deframer.isCompressed)
     let waiter = buffers.inbound.withLock { state -> UnsafeContinuation<Delivery, Never>? in
       guard state.end == nil else { return nil }
       if let waiter = state.waiter {
         state.waiter = nil
         return waiter
       }
-      state.messages.append(message)
+      state.messages.append(received)
       state.held += message.count + Deframer.prefixLength
       return nil
     }
-    waiter?.resume(returning: .success(message))
+    waiter?.resume(returning: .success(received))
   }
 
   /// Loop. Accounts for the bytes of a DATA frame after its messages were delivered, and
@@ -147,7 +154,7 @@ extension CallCore {
   /// Any thread. The next message, or nil after the last.
   ///
   /// Single consumer: a second one that waits at the same time is refused.
-  final func nextMessage() async throws(RPCError) -> [UInt8]? {
+  final func nextMessage() async throws(RPCError) -> Received? {
     guard let buffers else { throw Self.noStream }
     let ready = buffers.inbound.withLock { state -> (Delivery, Int)? in
       if let message = state.pop() {

@@ -48,7 +48,7 @@ extension StatusCode {
   /// `grpc-status` (gRPC "HTTP to gRPC Status Code Mapping").
   static func mapping(httpStatus: Int) -> StatusCode {
     switch httpStatus {
-    case 400: .internalError
+    case 400, 431: .internalError
     case 401: .unauthenticated
     case 403: .permissionDenied
     case 404: .unimplemented

@@ -55,6 +55,48 @@ struct CompressedCallTests {
     }
   }
 
+  /// Tells of each message whether it came compressed, and answers so.
+  private struct Teller: Interop.EchoService {
+    func unary(
+      _ request: Interop.EchoRequest, _ context: ServerContext
+    ) async throws -> Interop.EchoResponse {
+      .init(index: context.requestWasCompressed ? 1 : 0)
+    }
+
+    func bidirectional(
+      _ requests: RequestStream<Interop.EchoRequest>,
+      _ out: ResponseWriter<Interop.EchoResponse>, _ context: ServerContext
+    ) async throws {
+      context.setResponseCompression(.gzip)
+      var iterator = requests.makeAsyncIterator()
+      while let request = try await iterator.next() {
+        let answer = Interop.EchoResponse(
+          payload: request.payload, index: iterator.messageWasCompressed ? 1 : 0)
+        try await out.send(answer, compressed: iterator.messageWasCompressed)
+      }
+    }
+  }
+
+  @Test func eachMessageMayGoEitherWay() async throws {
+    try await withHarness(services: [Teller()]) { harness in
+      let request = Interop.EchoRequest(payload: Self.payload)
+      #expect(try await harness.echo.unary(request).index == 0)
+      #expect(try await harness.echo.unary(request, .init(compression: .gzip)).index == 1)
+
+      let call = harness.echo.bidirectional(.init(compression: .gzip))
+      var answers = call.makeAsyncIterator()
+      for compressed in [true, false, true] {
+        try await call.send(request, compressed: compressed)
+        let answer = try await answers.next()
+        #expect(answer?.index == (compressed ? 1 : 0))
+        #expect(answer?.payload == Self.payload)
+        #expect(answers.messageWasCompressed == compressed)
+      }
+      call.finish()
+      #expect(try await answers.next() == nil)
+    }
+  }
+
   /// 64 MiB of zeros are 64 KiB of gzip: the limit counts what comes out.
   @Test func aBombIsRefused() async throws {
     try await withHarness { harness in

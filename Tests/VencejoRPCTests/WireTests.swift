@@ -221,8 +221,9 @@ struct StatusCodeTests {
   // gRPC "HTTP to gRPC Status Code Mapping".
   @Test(arguments: [
     (400, StatusCode.internalError), (401, .unauthenticated), (403, .permissionDenied),
-    (404, .unimplemented), (429, .unavailable), (502, .unavailable), (503, .unavailable),
-    (504, .unavailable), (500, .unknown), (302, .unknown),
+    (404, .unimplemented), (429, .unavailable), (431, .internalError), (502, .unavailable),
+    (503, .unavailable),
+    (504, .unavailable), (500, .unknown), (302, .unknown), (200, .unknown),
   ])
   func mapsHTTP(_ status: Int, _ code: StatusCode) {
     #expect(StatusCode.mapping(httpStatus: status) == code)

@@ -20,7 +20,7 @@ final class CallHandle: Sendable {
     if case .success(let call) = result { call.cancel() }
   }
 
-  func next() async throws(RPCError) -> [UInt8]? {
+  func next() async throws(RPCError) -> CallCore.Received? {
     let call = try call()
     do {
       return try await call.nextResponse()
@@ -147,17 +147,23 @@ public struct BidirectionalCall<Request: Message, Response: Message>: AsyncSeque
 /// The messages of a response, for one reader.
 public struct ResponseIterator<Response: Message>: AsyncIteratorProtocol {
   let handle: CallHandle
+  /// Whether the message returned last came compressed.
+  public private(set) var messageWasCompressed = false
+
+  init(handle: CallHandle) { self.handle = handle }
 
   public mutating func next() async throws(RPCError) -> Response? {
-    guard let bytes = try await handle.next() else { return nil }
-    return try Channel.decode(bytes)
+    guard let message = try await handle.next() else { return nil }
+    messageWasCompressed = message.wasCompressed
+    return try Channel.decode(message.bytes)
   }
 
   public mutating func next(
     isolation actor: isolated (any Actor)?
   ) async throws(RPCError) -> Response? {
-    guard let bytes = try await handle.next() else { return nil }
-    return try Channel.decode(bytes)
+    guard let message = try await handle.next() else { return nil }
+    messageWasCompressed = message.wasCompressed
+    return try Channel.decode(message.bytes)
   }
 }
 
@@ -177,7 +183,7 @@ public struct BytesCall: Sendable {
   public func finish() { handle.finish() }
 
   /// The bytes of the next message, nil after the last.
-  public func next() async throws(RPCError) -> [UInt8]? { try await handle.next() }
+  public func next() async throws(RPCError) -> [UInt8]? { try await handle.next()?.bytes }
 
   public var initialMetadata: Metadata {
     get async throws(RPCError) { try await handle.call().initialMetadata() }

@@ -13,6 +13,8 @@ public final class Channel: Sendable {
 
     /// Compresses the requests of calls that do not say otherwise.
     public var compression: Compression?
+    /// The `:authority` of requests; nil takes it from the target or `ClientTLS.serverName`.
+    public var authority: String?
     /// For calls that do not say otherwise; nil makes none again.
     public var retryPolicy: RetryPolicy?
     /// See every call, the first one outermost. None costs nothing.
@@ -45,6 +47,7 @@ public final class Channel: Sendable {
     } else {
       tls?.serverName = target.host
     }
+    if let authority = configuration.authority { target.authority = authority }
     do throws(HTTP2Error) {
       try tls?.check()
     } catch {

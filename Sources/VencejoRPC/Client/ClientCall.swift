@@ -454,9 +454,10 @@ extension ClientCall {
   }
 
   /// The next response message, as the interceptors let it pass.
-  func nextResponse() async throws(RPCError) -> [UInt8]? {
-    guard let bytes = try await nextMessage() else { return nil }
-    return try transforms?.incoming(bytes) ?? bytes
+  func nextResponse() async throws(RPCError) -> Received? {
+    guard var message = try await nextMessage() else { return nil }
+    if let transforms { message.bytes = try transforms.incoming(message.bytes) }
+    return message
   }
 
   /// Sends a sealed frame, as the interceptors let it pass.

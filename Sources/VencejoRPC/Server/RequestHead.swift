@@ -6,6 +6,8 @@ struct RequestHead {
   private(set) var entry: MethodTable.Entry?
   private var unknownPath = ""
   private(set) var isPost = false
+  private(set) var isHead = false
+  private var isGet = false
   private(set) var hasGRPCContentType = false
   var metadata = Metadata()
   private(set) var userAgent: String?
@@ -22,6 +24,11 @@ struct RequestHead {
   var isKnown: Bool { entry != nil && unknownPath.isEmpty }
   var path: String { unknownPath.isEmpty ? entry?.method.path ?? "" : unknownPath }
 
+  /// A person, or a probe, and no gRPC client.
+  var asksForPage: Bool {
+    entry == nil && unknownPath == "/" && (isGet || isHead || isPost && !hasGRPCContentType)
+  }
+
   mutating func take(
     _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ connection: ServerConnection
   ) {
@@ -37,6 +44,8 @@ struct RequestHead {
         }
       } else if name.equals(":method") {
         isPost = value.equals("POST")
+        isGet = value.equals("GET")
+        isHead = value.equals("HEAD")
       }
       return
     }

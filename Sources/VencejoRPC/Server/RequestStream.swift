@@ -12,17 +12,23 @@ public struct RequestStream<Request: Message>: AsyncSequence, Sendable {
 
   public struct Iterator: AsyncIteratorProtocol {
     let call: ServerCall
+    /// Whether the message returned last came compressed.
+    public private(set) var messageWasCompressed = false
+
+    init(call: ServerCall) { self.call = call }
 
     public mutating func next() async throws(RPCError) -> Request? {
-      guard let bytes = try await call.nextRequest() else { return nil }
-      return try ServerMethod.decode(bytes)
+      guard let message = try await call.nextRequest() else { return nil }
+      messageWasCompressed = message.wasCompressed
+      return try ServerMethod.decode(message.bytes)
     }
 
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(RPCError) -> Request? {
-      guard let bytes = try await call.nextRequest() else { return nil }
-      return try ServerMethod.decode(bytes)
+      guard let message = try await call.nextRequest() else { return nil }
+      messageWasCompressed = message.wasCompressed
+      return try ServerMethod.decode(message.bytes)
     }
   }
 }

@@ -38,6 +38,9 @@ public final class Server: Sendable {
     public var interceptors: [any ServerInterceptor] = []
     /// Are told of every call and connection. None costs nothing.
     public var observers: [any RPCObserver] = []
+    /// What `GET /` is answered with, for people who open the address with another client; nil
+    /// refuses it as every other request that is no gRPC call.
+    public var rootPage: String? = RootPage.text
 
     public init() {}
   }
@@ -285,6 +288,7 @@ final class ServerHost: @unchecked Sendable {
   /// Whether somebody wants to know of calls.
   let isObserved: Bool
   let compression: Compression?
+  let page: RootPage?
   let connection: ConnectionConfiguration
   private var connections: [ObjectIdentifier: ServerConnection] = [:]
   private let count = Atomic<Int>(0)
@@ -309,6 +313,7 @@ final class ServerHost: @unchecked Sendable {
     self.channelz = channelz
     isObserved = channelz != nil || !callObservers.isEmpty
     compression = configuration.compression
+    page = configuration.rootPage.map(RootPage.init)
     connection = configuration.connection
   }
 

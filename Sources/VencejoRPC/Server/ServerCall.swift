@@ -32,6 +32,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   private var headComplete = false
   private var headersSent = false
   private var request: [UInt8]?
+  /// Set before the handler runs.
+  private(set) var requestWasCompressed = false
   /// Of the response, until its stream is closed.
   private var pendingBytes = 0
   private var timer: LoopTimer?
@@ -69,6 +71,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     if stream.headerListOverflowed {
       return finish(RPCError(.resourceExhausted, "the metadata is larger than the server takes"))
     }
+    if head.asksForPage, connection.host.page != nil { return }
     guard head.isPost else { return refuse(Self.methodNotAllowed) }
     guard head.hasGRPCContentType else { return refuse(Self.unsupportedMediaType) }
     if connection.host.isObserved {
@@ -120,6 +123,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
           return finish(RPCError(.unimplemented, "more than one request message"))
         }
         request = message
+        requestWasCompressed = deframer.isCompressed
       }
     } catch {
       return finish(
@@ -133,7 +137,9 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   }
 
   func streamDidEnd(_ stream: HTTP2Stream) {
-    guard phase != .done, let entry else { return }
+    guard phase != .done else { return }
+    if head.asksForPage, let page = connection.host.page { return answer(with: page) }
+    guard let entry else { return }
     if deframer.isInside {
       return finish(RPCError(.internalError, "the request ends inside a message"))
     }
@@ -263,9 +269,10 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   }
 
   /// The next message of a request stream, as the interceptors let it pass.
-  func nextRequest() async throws(RPCError) -> [UInt8]? {
-    guard let bytes = try await nextMessage() else { return nil }
-    return try transforms?.incoming(bytes) ?? bytes
+  func nextRequest() async throws(RPCError) -> Received? {
+    guard var message = try await nextMessage() else { return nil }
+    if let transforms { message.bytes = try transforms.incoming(message.bytes) }
+    return message
   }
 
   /// Sends a sealed frame, as the interceptors let it pass.
@@ -432,6 +439,19 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   /// An HTTP status, for what is no gRPC request at all.
   private func refuse(_ headers: HeaderList) {
     stream?.send(trailers: headers)
+    end()
+  }
+
+  private func answer(with page: RootPage) {
+    if let stream {
+      if head.isHead {
+        stream.send(trailers: page.headers)
+      } else {
+        stream.send(headers: page.headers)
+        stream.send(data: page.body)
+        stream.finish()
+      }
+    }
     end()
   }
 

@@ -16,6 +16,9 @@ public struct ServerContext: Sendable {
   public var userAgent: String? { call.userAgent }
   /// When the client stops waiting; nil when it never does.
   public var deadline: ContinuousClock.Instant? { call.deadline }
+  /// Whether the one request message came compressed; false where requests stream
+  /// (`RequestStream.Iterator.messageWasCompressed`).
+  public var requestWasCompressed: Bool { call.requestWasCompressed }
   /// The other end of the connection.
   public var peer: SocketAddress { call.peer }
   /// Who the client is, by the certificate it showed; nil when it showed none

@@ -26,7 +26,8 @@ struct Deframer {
   let limit: Int
   /// How compressed messages are compressed: the peer's `grpc-encoding`.
   var compression: Compression?
-  private var isCompressed = false
+  /// Whether the message returned last, or the one that has begun, travels compressed.
+  private(set) var isCompressed = false
   private var prefix: (UInt8, UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0, 0)
   private var prefixFilled = 0
   private var body: [UInt8] = []
