@@ -43,7 +43,9 @@ struct FrameWatch {
       offset += skip
       skip = 0
       let whole = bytes.count - offset
-      if kept.isEmpty, whole >= Self.headLength, bytes[offset + 3] != 2 || whole >= Self.priorityLength {
+      if kept.isEmpty, whole >= Self.headLength,
+        bytes[offset + 3] != 2 || whole >= Self.priorityLength
+      {
         let frame = UnsafeRawBufferPointer(rebasing: bytes[offset...])
         if let (code, reason) = check(frame) {
           return Violation(offset: offset, code: code, reason: reason)
@@ -54,7 +56,8 @@ struct FrameWatch {
         kept.append(bytes[offset])
         offset += 1
         guard kept.count >= Self.headLength,
-          kept.count == Self.priorityLength || !(kept[3] == 2 && kept.withUnsafeBytes(Self.length) == 5)
+          kept.count == Self.priorityLength
+            || !(kept[3] == 2 && kept.withUnsafeBytes(Self.length) == 5)
         else { continue }
         let (found, length) = kept.withUnsafeBytes { (self.peek($0), Self.length($0)) }
         if kept[3] == 3 { noteClosed(kept.withUnsafeBytes(Self.stream)) }

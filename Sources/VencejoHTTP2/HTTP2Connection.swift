@@ -112,6 +112,8 @@ public final class HTTP2Connection: @unchecked Sendable {
   @exclusivity(unchecked) var isGoingAway = false
   @exclusivity(unchecked) var hasSentFinalGoAway = false
   @exclusivity(unchecked) var openWasRefused = false
+  /// Of a server.
+  @exclusivity(unchecked) var watch = FrameWatch()
 
   struct PendingPing {
     var number: UInt64
@@ -263,6 +265,7 @@ public final class HTTP2Connection: @unchecked Sendable {
     openStreamCount &-= 1
     if openStreamCount == 0 { idleSince = loop.now }
     if stream.finishesEarly { earlyFinishes &-= 1 }
+    if isServer, stream.remoteEnded, !stream.isReset { watch.noteClosed(stream.id) }
     credit &+= stream.unconsumed
     stream.unconsumed = 0
     stream.isClosed = true
@@ -285,12 +288,18 @@ public final class HTTP2Connection: @unchecked Sendable {
       awaitsPreface = false
       if answerStranger(bytes) { return }
     }
+    let violation = isServer ? watch.look(at: bytes) : nil
     depth &+= 1
     let result = nghttp2_session_mem_recv(
-      session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+      session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self),
+      violation?.offset ?? bytes.count)
     depth &-= 1
     markDirty()
     if settlePendingClose() || isTerminating { return }
+    if let violation, result >= 0 {
+      terminate(HTTP2Error(.protocolViolation, violation.reason, code: violation.code))
+      return
+    }
     if result < 0 {
       receiveFailed(Int32(truncatingIfNeeded: result))
       return

@@ -34,7 +34,13 @@ class Stream:
         self.window = connection.initial_window
 
     def headers(self, fields: bytes = HEAD, end: bool = False) -> None:
-        self.connection.send(HEADERS, END_HEADERS | (END_STREAM if end else 0), self.number, fields)
+        """With CONTINUATION frames where a block is longer than a frame may be."""
+        pieces = [fields[i:i + 16_000] for i in range(0, len(fields), 16_000)]
+        for index, piece in enumerate(pieces):
+            self.connection.send(
+                CONTINUATION if index else HEADERS,
+                (END_HEADERS if index == len(pieces) - 1 else 0) | (END_STREAM if end and not index else 0),
+                self.number, piece)
 
     def data_frames(self, body: bytes, size: int = 16384, padding: int = 0) -> None:
         """Frames of at most `size` bytes, as far as the client's windows allow."""

@@ -75,6 +75,33 @@ class Frames(ServerCase):
             self.assertTrue(answer.fields["content-type"].startswith("application/grpc"))
             self.assertEqual(answer.data, message(b"\x08\x01"))
 
+    def test_a_page_for_people(self):
+        """What opens the address without gRPC gets a text, whatever it asks with."""
+        for method, body in (("GET", None), ("HEAD", None), ("POST", b"a=1")):
+            fields = request_fields("/", method=method, te=None, content_type=None)
+            if body is None:
+                answer = self.exchange(frame(HEADERS, END_HEADERS | END_STREAM, 1, fields))
+            else:
+                answer = self.exchange(frame(HEADERS, END_HEADERS, 1, fields),
+                                       frame(DATA, END_STREAM, 1, body))
+            self.assertEqual(answer.http, "200", method)
+            self.assertTrue(answer.fields["content-type"].startswith("text/plain"))
+            self.assertGreater(int(answer.fields["content-length"]), 40)
+            self.assertNotIn("grpc-status", answer.fields)
+            if method == "HEAD":
+                self.assertEqual(answer.data, b"")
+            else:
+                self.assertEqual(len(answer.data), int(answer.fields["content-length"]))
+                self.assertIn(b"gRPC", answer.data)
+
+    def test_no_page_elsewhere(self):
+        answer = self.exchange(frame(HEADERS, END_HEADERS | END_STREAM, 1, request_fields(
+            "/elsewhere", method="GET", te=None, content_type=None)))
+        self.assertEqual(answer.http, "405")
+        self.assertEqual(answer.fields["allow"], "POST")
+        # A gRPC call of that name is a call, and nobody serves it.
+        self.assertEqual(self.call(path="/").status, UNIMPLEMENTED)
+
     def test_body_in_many_pieces(self):
         body = message(b"\x0a\x04none")
         answer = self.exchange(

@@ -26,7 +26,7 @@ struct RequestHead {
 
   /// A person, or a probe, and no gRPC client.
   var asksForPage: Bool {
-    entry == nil && unknownPath == "/" && (isGet || isHead || isPost && !hasGRPCContentType)
+    unknownPath == "/" && (isGet || isHead || isPost && !hasGRPCContentType)
   }
 
   mutating func take(

@@ -31,6 +31,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   private var phase = Phase.receiving
   private var headComplete = false
   private var headersSent = false
+  private var asksForPage = false
   private var request: [UInt8]?
   /// Set before the handler runs.
   private(set) var requestWasCompressed = false
@@ -71,7 +72,10 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     if stream.headerListOverflowed {
       return finish(RPCError(.resourceExhausted, "the metadata is larger than the server takes"))
     }
-    if head.asksForPage, connection.host.page != nil { return }
+    if head.asksForPage, connection.host.page != nil {
+      asksForPage = true
+      return
+    }
     guard head.isPost else { return refuse(Self.methodNotAllowed) }
     guard head.hasGRPCContentType else { return refuse(Self.unsupportedMediaType) }
     if connection.host.isObserved {
@@ -106,8 +110,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   // MARK: The request's messages
 
   func stream(_ stream: HTTP2Stream, data: UnsafeRawBufferPointer) {
-    guard phase != .done, let entry else {
-      // Answered already: what still comes is let through and dropped.
+    guard phase != .done, !asksForPage, let entry else {
+      // Answered already, or about to be: what still comes is let through and dropped.
       return stream.consume(data.count)
     }
     if let tally { tally.received(data.count) }
@@ -138,7 +142,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
 
   func streamDidEnd(_ stream: HTTP2Stream) {
     guard phase != .done else { return }
-    if head.asksForPage, let page = connection.host.page { return answer(with: page) }
+    if asksForPage, let page = connection.host.page { return answer(with: page) }
     guard let entry else { return }
     if deframer.isInside {
       return finish(RPCError(.internalError, "the request ends inside a message"))

@@ -489,22 +489,3 @@ def continuation_after_data(link):
     link.send(DATA, 0, 1, b"test")
     link.send(CONTINUATION, END_HEADERS, 1, block([("x-test", "ok")]))
     link.connection_error(PROTOCOL_ERROR)
-
-
-# 7: error codes
-
-@case("7")
-def goaway_with_unknown_code(link):
-    link.send(GOAWAY, 0, 0, bytes(4) + (0xff).to_bytes(4, "big"))
-    link.send(PING, 0, 0, b"unknown!")
-    # It may answer, or take the GOAWAY for a goodbye.
-    while frame := link.next():
-        if frame.kind == PING or frame.kind == GOAWAY:
-            return
-
-
-@case("7")
-def rst_stream_with_unknown_code(link):
-    link.request(1, "POST", end=False)
-    link.send(RST_STREAM, 0, 1, (0xff).to_bytes(4, "big"))
-    link.alive()

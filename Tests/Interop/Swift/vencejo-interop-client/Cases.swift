@@ -55,7 +55,7 @@ enum Cases {
       "cancel_after_first_response": cancelAfterFirstResponse,
       "timeout_on_sleeping_server": timeoutOnSleepingServer,
       "rpc_soak": { try await soak($0, newChannels: false) },
-      "channel_soak": { try await soak($0, newChannels: true) },
+      "channel_soak": { try await soak($0, newChannels: true) }, "report": report,
     ]
     all.merge(NegativeCases.all) { first, _ in first }
     return all

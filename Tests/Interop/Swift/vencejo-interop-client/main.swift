@@ -25,7 +25,7 @@ let flags = Flags(
     "custom_credentials_type", "additional_metadata", "soak_iterations", "soak_max_failures",
     "soak_per_iteration_max_acceptable_latency_ms", "soak_overall_timeout_seconds",
     "soak_min_time_ms_between_rpcs", "soak_request_size", "soak_response_size", "soak_num_threads",
-    "log_iterations",
+    "log_iterations", "calls", "timeout_ms", "unary",
   ])
 if let unknown = flags.unknown {
   write("vencejo-interop-client: unknown argument '\(unknown)'", to: 2)
@@ -53,7 +53,12 @@ let target =
 }
 
 do {
-  try await body(Setting(flags: flags, channel: try makeChannel(), makeChannel: makeChannel))
+  let channel = try makeChannel()
+  try await body(Setting(flags: flags, channel: channel, makeChannel: makeChannel))
+  // A process that ends at once leaves unsent what its loop has yet to send: acknowledgements,
+  // and the goodbye. The call that fails comes after both.
+  channel.close()
+  _ = try? await GRPCTesting.TestClient(channel).emptyCall(.init())
   write("\(name): ok", to: 1)
 } catch {
   write("\(name): FAILED: \(error)", to: 2)
