@@ -4,6 +4,7 @@
 //       [--tls-cert FILE --tls-key FILE [--tls-client-ca FILE]]
 //   vencejo-echo check ADDRESS [--tls-ca FILE]           drives the client against a server
 //       [--tls-cert FILE --tls-key FILE] [--tls-server-name NAME]
+//   vencejo-echo load ADDRESS [--seconds N] [--workers N]  calls of every kind, many cut off
 
 import Glibc
 import InteropEcho
@@ -69,6 +70,11 @@ case ("serve", let address?):
   }
 case ("check", let address?):
   exit(await EchoChecks(address: address, tls: clientTLS()).run() ? 0 : 1)
+case ("load", let address?):
+  let load = MixedLoad(
+    address: address, tls: clientTLS(), seconds: option("--seconds").flatMap { Int($0) } ?? 10,
+    workers: option("--workers").flatMap { Int($0) } ?? 100)
+  exit(await load.run() ? 0 : 1)
 default:
   write("usage: vencejo-echo serve ADDRESS [--loop] [--threads N] | check ADDRESS", to: 2)
   exit(1)
