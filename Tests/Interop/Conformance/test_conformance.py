@@ -92,7 +92,7 @@ class Conformance(unittest.TestCase):
                 worse[name] = ours
             elif other:
                 theirs.append(name)
-        print(f"  {len(CASES)} cases; both fail: {both}; nghttpd alone: {theirs}")
+        print(f"\n  {len(CASES)} cases; both fail: {both}; nghttpd alone: {theirs}")
         self.assertTrue(peer.alive())
         self.assertEqual(worse, {})
 
