@@ -210,7 +210,7 @@ let package = Package(
       "VencejoToolsTests",
       [
         "VencejoTools", "VencejoRPC", "VencejoHTTP2", "VencejoJSON", "VencejoProtobuf",
-        "InteropEcho",
+        "VencejoDescriptors", "InteropEcho",
       ]),
     tests(
       "VencejoConsoleTests",

@@ -10,7 +10,7 @@ enum Connecting {
     [
       .init("timeout", aliases: ["max-time"], value: true), .init("connect-timeout", value: true),
       .init("header", short: "H", value: true), .init("expand-headers"),
-      .init("user-agent", value: true), .init("unix"), .init("user", short: "u", value: true),
+      .init("user-agent", value: true), .init("keepalive-time", value: true), .init("unix"), .init("user", short: "u", value: true),
     ] + TLSOptions.client
 
   static let help = """
@@ -23,6 +23,8 @@ enum Connecting {
       --connect-timeout SECONDS
                            give up when there is no connection after so long (default: 20)
       --user-agent NAME    what the client calls itself before its own name
+      --keepalive-time SECONDS
+                           ask a silent server whether it is there after so long
       --unix               ADDRESS is the path of a Unix socket
     \(TLSOptions.help)
     """
@@ -37,6 +39,7 @@ enum Connecting {
       configuration.connection.connectTimeout = limit
       configuration.connection.handshakeTimeout = limit
     }
+    configuration.connection.keepaliveInterval = try seconds(arguments, "keepalive-time")
     if let name = arguments["user-agent"] {
       configuration.userAgent = "\(name) \(configuration.userAgent)"
     }

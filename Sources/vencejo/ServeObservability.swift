@@ -8,7 +8,8 @@ import VencejoTools
 struct ServeObservability {
   static let options: [ArgumentList.Option] = [
     .init("metrics", value: true), .init("otlp", value: true),
-    .init("otlp-interval", value: true),
+    .init("otlp-interval", value: true), .init("otlp-header", value: true),
+    .init("otlp-ca", value: true),
     .init("trace-sampling", value: true), .init("log-calls"), .init("log-metadata"),
     .init("redact", value: true), .init("channelz"),
   ]
@@ -23,6 +24,8 @@ struct ServeObservability {
       --metrics ADDRESS  show metrics to Prometheus: GET http://ADDRESS/metrics
       --otlp ADDRESS     send metrics and traces to an OpenTelemetry collector by OTLP/gRPC; with
                          https:// before it over TLS
+      --otlp-ca FILE     over TLS, trusting these issuers (PEM)
+      --otlp-header K:V  metadata of the reports, as a collector's key; may be repeated
       --otlp-interval S  every so many seconds (default: 10)
       --trace-sampling P the part of calls to trace whose callers do not say, from 0 to 1
                          (default: 1)
@@ -57,8 +60,10 @@ struct ServeObservability {
     exporter = try arguments["otlp"].map { target in
       var configuration = OTLPExporter.Configuration()
       if let interval = try Self.interval(arguments) { configuration.interval = interval }
+      configuration.metadata = try Self.metadata(arguments)
       let exporter = OTLPExporter(
-        try Self.channel(target), configuration: configuration, metrics: sources)
+        try Self.channel(target, roots: arguments["otlp-ca"]), configuration: configuration,
+        metrics: sources)
       interceptors.append(
         Tracing(sampling: try Self.sampling(arguments), export: exporter.export))
       return exporter
@@ -104,12 +109,29 @@ struct ServeObservability {
     }
   }
 
-  private static func channel(_ text: String) throws(ArgumentList.Fault) -> Channel {
+  private static func metadata(
+    _ arguments: ArgumentList
+  ) throws(ArgumentList.Fault) -> Metadata {
+    var metadata = Metadata()
+    for header in arguments.all("otlp-header") {
+      guard let colon = header.firstIndex(of: ":") else {
+        throw ArgumentList.Fault("'\(header)' is no header: write key:value")
+      }
+      let value = header[header.index(after: colon)...].drop { $0 == " " }
+      metadata.add(String(value), for: header[..<colon].lowercased())
+    }
+    if let problem = metadata.problem { throw ArgumentList.Fault("--otlp-header: \(problem)") }
+    return metadata
+  }
+
+  private static func channel(
+    _ text: String, roots: String?
+  ) throws(ArgumentList.Fault) -> Channel {
     var target = text
-    var tls: ClientTLS?
+    var tls: ClientTLS? = roots.map { .roots(.file($0)) }
     if text.hasPrefix("https://") {
       target = String(text.dropFirst(8))
-      tls = .systemRoots
+      tls = tls ?? .systemRoots
     } else if text.hasPrefix("http://") {
       target = String(text.dropFirst(7))
     }

@@ -113,19 +113,36 @@ class Prometheus(Case):
         caught.exception.close()
 
 
+    def test_bench_and_the_server_count_the_same(self):
+        server = self.serve("--metrics", "127.0.0.1:0")
+        ended = harness.run("bench", server.address, CHECK, "-n", "300", "-c", "3", "-O", "json")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        report = json.loads(ended.stdout)
+        samples = {
+            sample.name.rsplit("_", 1)[1]: sample.value
+            for family in text_string_to_metric_families(self.page(server))
+            if family.name == "grpc_server_call_duration_seconds" for sample in family.samples
+            if sample.labels["grpc_method"] == CHECK and not sample.name.endswith("_bucket")}
+        self.assertEqual((samples["count"], report["calls"]), (300, 300))
+        # A call takes longer for its caller.
+        self.assertLess(samples["sum"] / 300 * 1e6, report["latencyMicroseconds"]["mean"])
+
+
 class Collector(
         trace_service_pb2_grpc.TraceServiceServicer, metrics_service_pb2_grpc.MetricsServiceServicer):
     """An OTLP collector that keeps what it is sent."""
 
-    def __init__(self):
-        self.spans, self.resources, self.metrics = [], [], {}
+    def __init__(self, credentials=None):
+        self.spans, self.resources, self.metrics, self.keys = [], [], {}, set()
         self.lock = threading.Lock()
         self.pool = futures.ThreadPoolExecutor(4)
         self.server = grpc.server(self.pool)
         trace_service_pb2_grpc.add_TraceServiceServicer_to_server(self, self.server)
         metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(
             _Metrics(self), self.server)
-        self.address = f"127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
+        port = (self.server.add_secure_port("127.0.0.1:0", credentials) if credentials
+                else self.server.add_insecure_port("127.0.0.1:0"))
+        self.address = f"127.0.0.1:{port}"
         self.server.start()
 
     def Export(self, request, context):
@@ -149,6 +166,8 @@ class _Metrics(metrics_service_pb2_grpc.MetricsServiceServicer):
 
     def Export(self, request, context):
         with self.collector.lock:
+            self.collector.keys |= {
+                value for key, value in context.invocation_metadata() if key == "x-key"}
             for resource in request.resource_metrics:
                 self.collector.resources.append(resource.resource)
                 for scope in resource.scope_metrics:
@@ -210,6 +229,22 @@ class OTLP(Case):
         self.assertEqual(
             {attributes(point)["grpc.status"]: point.count
              for point in duration.histogram.data_points}, {"OK": 2, "NOT_FOUND": 1})
+
+    def test_over_tls_with_a_key(self):
+        if shutil.which("openssl") is None:
+            self.skipTest("no openssl to make certificates with")
+        made = certificates.made()
+        collector = Collector(grpc.ssl_server_credentials(
+            [(made.read(made.key("server")), made.read(made.pem("server")))]))
+        self.addCleanup(collector.close)
+        server = self.serve(
+            "--otlp", "https://" + collector.address.replace("127.0.0.1", "localhost"), "--otlp-ca",
+            made.pem("root"), "--otlp-header", "X-Key: secret", "--trace-sampling", "0")
+        self.check(server)
+        self.assertEqual(server.stop(), 0)
+        self.assertIn("grpc.server.call.started", collector.metrics)
+        self.assertEqual(collector.spans, [])
+        self.assertEqual(collector.keys, {"secret"})
 
     def test_a_collector_that_is_away_does_not_matter(self):
         with socket.socket() as nobody:

@@ -2,11 +2,14 @@
 
 import base64
 import json
+import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree
 from concurrent import futures
@@ -280,6 +283,20 @@ class Bench(Tools):
             f"{ECHO}/Unary", "--rps", "100", "-z", "1", "-c", "10", "-O", "json"))
         self.assertEqual(report["calls"], 100)
         self.assertGreaterEqual(report["seconds"], 0.99)
+
+    def test_ctrl_c_reports_what_there_is(self):
+        process = subprocess.Popen(
+            [harness.program(), "bench", self.peer.address, f"{ECHO}/Unary", "-z", "600", "-c", "2",
+             "-O", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        status = Path(f"/proc/{process.pid}/status")
+        deadline = time.monotonic() + LIMIT
+        # Until it listens to the signal.
+        while not int(re.search(r"SigCgt:\s*(\w+)", status.read_text())[1], 16) & 1 << signal.SIGINT - 1:
+            self.assertLess(time.monotonic(), deadline)
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 130, error)
+        self.assertEqual(set(json.loads(out)["statuses"]) - {"OK"}, set())
 
     def test_text_and_errors(self):
         ended = harness.run("bench", self.peer.address, f"{ECHO}/ServerStream", "-n", "20", "-d",

@@ -29,6 +29,17 @@ struct PageTests {
     }
   }
 
+  @Test func anyBytesAsAHead() {
+    let pieces = [
+      "GET", "HEAD", " ", "/", "\r", "\n", "\r\n\r\n", "HTTP/1.", "1", "?", "\u{0}", "é",
+    ]
+    for _ in 0..<20_000 {
+      let text = (0..<Int.random(in: 0...9)).map { _ in pieces.randomElement() ?? "" }.joined()
+      guard let head = PageRequest(Array(text.utf8)) else { continue }
+      #expect("\(head.kind)" == "malformed" || head.path.hasPrefix("/"))
+    }
+  }
+
   /// Sends and reads until the server closes.
   private func exchange(_ address: SocketAddress, _ pieces: [String]) -> String {
     let fd = socket(address.family, Int32(SOCK_STREAM.rawValue), 0)

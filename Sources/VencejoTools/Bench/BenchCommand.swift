@@ -29,8 +29,9 @@ public enum BenchCommand {
     \(TypeSource.help)
     \(Connecting.help)
 
-    The timeout is each call's (default: 20). Exit codes: 0 when all calls ended with OK, 1 for
-    wrong usage, 64 + the most frequent other status.
+    The timeout is each call's (default: 20). Ctrl-C ends it early and reports what there is. Exit
+    codes: 0 when all calls ended with OK, 1 for wrong usage, 64 + the most frequent other status,
+    130 when interrupted.
 
       vencejo bench 127.0.0.1:7447 grpc.health.v1.Health/Check -n 10000 -c 100
       vencejo bench 127.0.0.1:7447 grpc.health.v1.Health/Check --rps 2000 -z 10 --svg plot.svg
@@ -70,6 +71,7 @@ public enum BenchCommand {
       reflecting?.close()
       plan.method = method
       plan.requests = try await requests(arguments, method)
+      Interrupt.arm()
       let report = try await BenchRun.run(plan) {
         try Connecting.channel(arguments.words[0], arguments)
       }

@@ -10,6 +10,7 @@ struct BenchReport: Sendable {
   let plan: BenchPlan
   let tally: BenchRun.Tally
   let duration: Duration
+  let wasInterrupted: Bool
 
   var calls: UInt64 { tally.latencies.count }
   var seconds: Double { duration / .seconds(1) }
@@ -21,6 +22,7 @@ struct BenchReport: Sendable {
   }
 
   var exitCode: Int32 {
+    if wasInterrupted { return ExitCode.interrupted }
     guard calls > 0 else { return ExitCode.failure }
     guard let worst = statuses.first(where: { $0.code != .ok }) else { return ExitCode.ok }
     return ExitCode.status(worst.code)
@@ -32,6 +34,7 @@ struct BenchReport: Sendable {
     let plan = plan
     var text = "\(plan.method?.path ?? "")\n\n"
     text += row("calls", "\(calls) in \(Self.number(seconds)) s")
+    if wasInterrupted { text += row("", "interrupted: the rest was not made") }
     text += row("rate", "\(Self.number(rate)) calls/s")
     if let wanted = plan.rate { text += row("asked for", "\(Self.number(wanted)) calls/s") }
     text += row("at a time", "\(plan.concurrency) on \(plan.connections) connections")

@@ -69,17 +69,33 @@ final class BenchRun: Sendable {
       let run = BenchRun(unhurried, method, channels, calls: plan.warmUp, duration: nil)
       await run.work()
     }
+    if Interrupt.hasCome { throw RPCError(.cancelled, "interrupted") }
     let run = BenchRun(plan, method, channels, calls: plan.calls, duration: plan.duration)
     await run.work()
     let took = ContinuousClock.now - run.start
     var total = Tally()
     for shard in run.shards { shard.tally.withLock { total.merge($0) } }
-    return BenchReport(plan: plan, tally: total, duration: took)
+    return BenchReport(
+      plan: plan, tally: total, duration: took, wasInterrupted: Interrupt.hasCome)
   }
 
   private func work() async {
-    await withTaskGroup(of: Void.self) { group in
-      for worker in 0..<plan.concurrency { group.addTask { await self.work(worker) } }
+    await withTaskGroup(of: Bool.self) { group in
+      for worker in 0..<plan.concurrency {
+        group.addTask {
+          await self.work(worker)
+          return true
+        }
+      }
+      group.addTask {
+        await Interrupt.wait()
+        return false
+      }
+      var left = plan.concurrency
+      while left > 0, let isWorker = await group.next() {
+        if isWorker { left -= 1 } else { group.cancelAll() }
+      }
+      group.cancelAll()
     }
   }
 
@@ -129,6 +145,8 @@ final class BenchRun: Sendable {
       status = error.code
       message = error.message
     }
+    // What was cut off tells nothing of the server.
+    if Task.isCancelled { return }
     let took = ContinuousClock.now - due
     let nanoseconds = UInt64(clamping: Int64((took / .nanoseconds(1)).rounded()))
     shard.tally.withLock { tally in
