@@ -10,7 +10,8 @@ enum Connecting {
     [
       .init("timeout", aliases: ["max-time"], value: true), .init("connect-timeout", value: true),
       .init("header", short: "H", value: true), .init("expand-headers"),
-      .init("user-agent", value: true), .init("keepalive-time", value: true), .init("unix"), .init("user", short: "u", value: true),
+      .init("user-agent", value: true), .init("keepalive-time", value: true), .init("unix"),
+      .init("user", short: "u", value: true),
     ] + TLSOptions.client
 
   static let help = """
