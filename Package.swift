@@ -64,7 +64,8 @@ let package = Package(
 
     // Floor 2.
     room("VencejoGenerator", ["VencejoDescriptors", "VencejoProtobuf"]),
-    room("VencejoRPC", ["VencejoHTTP2", "VencejoProtobuf", "VencejoCompression"]),
+    room(
+      "VencejoRPC", ["VencejoHTTP2", "VencejoProtobuf", "VencejoCompression", "VencejoJSON"]),
     room("VencejoAPI", ["VencejoRPC", "VencejoProtobuf"]),
 
     room("VencejoInterceptors", ["VencejoRPC", "VencejoProtobuf"]),

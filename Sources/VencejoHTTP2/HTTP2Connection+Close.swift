@@ -96,6 +96,7 @@ extension HTTP2Connection {
       // What nghttp2 has never opened was never sent: it is safe to try elsewhere.
       let id = this._withUnsafeGuaranteedRef { $0.id }
       let unsent = !isServer && nghttp2_session_find_stream(session, id) == nil
+      this._withUnsafeGuaranteedRef { $0.isUnsent = unsent }
       close(this, code: unsent ? HTTP2Code.refusedStream : HTTP2Code.connectionLost)
     }
     if let session { nghttp2_session_del(session) }

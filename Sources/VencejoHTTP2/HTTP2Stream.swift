@@ -17,6 +17,8 @@ public final class HTTP2Stream: @unchecked Sendable {
   @exclusivity(unchecked) public internal(set) var headerListOverflowed = false
   /// The peer has ended its side.
   @exclusivity(unchecked) public internal(set) var remoteEnded = false
+  /// The connection ended before a byte of the request had left: it was made nowhere.
+  @exclusivity(unchecked) public internal(set) var isUnsent = false
   /// Nothing can be sent or received any more.
   @exclusivity(unchecked) public internal(set) var isClosed = false
 

@@ -51,7 +51,7 @@ public enum JSONFormat {
   }
 
   /// The line and the character in it, both from 1.
-  private static func place(of offset: Int, in text: String) -> (line: Int, column: Int) {
+  static func place(of offset: Int, in text: String) -> (line: Int, column: Int) {
     let before = text.utf8.prefix(offset)
     let line = before.count { $0 == 0x0A } + 1
     let start = before.lastIndex(of: 0x0A).map { before.index(after: $0) } ?? before.startIndex

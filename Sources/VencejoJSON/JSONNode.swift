@@ -1,12 +1,12 @@
 /// A parsed JSON value and where it stands in the text.
-struct JSONNode {
-  struct Member {
-    let name: String
+package struct JSONNode {
+  package struct Member {
+    package let name: String
     let offset: Int
-    let value: JSONNode
+    package let value: JSONNode
   }
 
-  indirect enum Kind {
+  package indirect enum Kind {
     case null
     case bool(Bool)
     /// The number as it is written: conversion depends on the field.
@@ -16,14 +16,14 @@ struct JSONNode {
     case object([Member])
   }
 
-  let kind: Kind
+  package let kind: Kind
   /// In bytes.
   let offset: Int
 
-  var isNull: Bool { if case .null = kind { true } else { false } }
+  package var isNull: Bool { if case .null = kind { true } else { false } }
 
   /// What it is, for messages.
-  var description: String {
+  package var description: String {
     switch kind {
     case .null: "null"
     case .bool: "a boolean"

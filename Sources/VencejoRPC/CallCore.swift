@@ -30,6 +30,12 @@ class CallCore: @unchecked Sendable {
     deframer = Deframer(limit: receiveLimit)
   }
 
+  /// Loop. Sends a sealed frame of a stream of messages.
+  func transmit(_ frame: [UInt8], on stream: HTTP2Stream) { put(frame, on: stream) }
+
+  /// Loop. Ends our side.
+  func transmitEnd(on stream: HTTP2Stream) { stream.finish() }
+
   /// Loop. Hands a sealed frame to the stream.
   final func put(_ frame: [UInt8], on stream: HTTP2Stream) {
     stream.send(data: frame)
@@ -234,7 +240,7 @@ extension CallCore {
       if let closed = buffers.outbound.withLock({ $0.closed }) { throw closed }
       flush()
       if let stream = streamForMessages() {
-        put(frame, on: stream)
+        transmit(frame, on: stream)
         full = stream.queuedBytes > Self.highWaterMark
         if full { buffers.outbound.withLock { $0.blocked = true } }
       } else {
@@ -254,7 +260,7 @@ extension CallCore {
     guard let stream = streamForMessages(), stream.queuedBytes <= Self.highWaterMark else {
       return false
     }
-    put(frame, on: stream)
+    transmit(frame, on: stream)
     if stream.queuedBytes > Self.highWaterMark { buffers.outbound.withLock { $0.blocked = true } }
     return true
   }
@@ -289,10 +295,12 @@ extension CallCore {
       return (state.pending, state.finishRequested)
     }
     guard !frames.isEmpty || finish, let stream = streamForMessages() else { return }
-    for frame in frames { put(frame, on: stream) }
-    if finish { stream.finish() }
+    for frame in frames { transmit(frame, on: stream) }
+    if finish { transmitEnd(on: stream) }
     let blocked = stream.queuedBytes > Self.highWaterMark
-    let waiters = buffers.outbound.withLock { state in
+    let waiters = buffers.outbound.withLock { state -> [UnsafeContinuation<RPCError?, Never>] in
+      // A frame may have ended the call.
+      guard state.closed == nil else { return [] }
       state.pending.removeFirst(frames.count)
       for frame in frames { state.pendingBytes -= frame.count }
       if finish { state.finishRequested = false }

@@ -65,7 +65,7 @@ final class CallTally: @unchecked Sendable {
   private let isAttempt: Bool
   private var isOver = false
   /// For channelz; nil when nobody looks.
-  private let counts: CallCounts?
+  private var counts: CallCounts?
   private var socket: SocketCounts?
 
   init(
@@ -83,16 +83,22 @@ final class CallTally: @unchecked Sendable {
   }
 
   /// A new attempt of this call.
-  func attempt(_ counts: CallCounts?) -> CallTally {
+  func attempt() -> CallTally {
     CallTally(
       observers, method: report.method, isRegistered: report.isRegistered, target: report.target,
-      isAttempt: true, counts: counts)
+      isAttempt: true)
   }
 
   /// The stream is open on this connection.
   func opened(on connection: HTTP2Connection) {
-    socket = (connection.companion as? ChannelzEntry)?.socket
+    guard let entry = connection.companion as? ChannelzEntry else { return }
+    socket = entry.socket
     socket?.begin()
+    // An attempt counts with the subchannel it went by.
+    if isAttempt, counts == nil, let subchannel = entry.parent {
+      counts = subchannel.calls
+      counts?.begin()
+    }
   }
 
   /// Interceptors and handler take over.

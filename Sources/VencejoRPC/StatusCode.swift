@@ -39,6 +39,12 @@ extension StatusCode: CustomStringConvertible {
     Self.names.indices.contains(rawValue) ? Self.names[rawValue] : "CODE_\(rawValue)"
   }
 
+  /// nil for a name the specification does not have.
+  init?(name: String) {
+    guard let number = Self.names.firstIndex(of: name) else { return nil }
+    self.init(rawValue: number)
+  }
+
   /// Whether the specification defines this number.
   var isDefined: Bool { Self.names.indices.contains(rawValue) }
 }

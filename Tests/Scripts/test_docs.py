@@ -8,6 +8,8 @@ import stubs
 CATALOG = stubs.TOP / "Sources/VencejoRPC/VencejoRPC.docc"
 # Each page and the file that compiles its examples.
 COMPILED = {
+    "Channels.md": "Tests/VencejoRPCTests/DocExamples.swift",
+    "Servers.md": "Tests/VencejoRPCTests/DocExamples.swift",
     "Interceptors.md": "Tests/VencejoObservabilityTests/DocExamples.swift",
     "Observability.md": "Tests/VencejoObservabilityTests/DocExamples.swift",
 }

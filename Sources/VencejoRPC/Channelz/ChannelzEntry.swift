@@ -37,7 +37,7 @@ final class ChannelzEntry: Sendable {
   let calls = CallCounts()
   /// Nil but for a socket.
   let socket: SocketCounts?
-  private let parent: ChannelzEntry?
+  let parent: ChannelzEntry?
   private let state = Mutex(State())
 
   init(_ kind: Kind, _ name: String, parent: ChannelzEntry? = nil) {

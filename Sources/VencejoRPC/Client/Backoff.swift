@@ -1,4 +1,8 @@
 /// The delay between attempts to connect (gRPC "Connection Backoff Protocol").
+///
+/// It counts from the beginning of an attempt to the beginning of the next; an attempt may
+/// take as long as that, and always `ConnectionConfiguration.connectTimeout`. A connection that
+/// stands puts it back to `initial`.
 public struct Backoff: Sendable, Hashable {
   public var initial: Duration
   public var multiplier: Double
@@ -16,12 +20,13 @@ public struct Backoff: Sendable, Hashable {
     self.maximum = maximum
   }
 
-  func delay(afterFailures failures: Int) -> Duration {
+  /// `random` is from 0 to 1 and chooses within the jitter.
+  func delay(afterFailures failures: Int, random: Double) -> Duration {
     let ceiling = Double(maximum.nanoseconds)
     var delay = Double(initial.nanoseconds)
     for _ in 0..<min(failures, 64) where delay < ceiling { delay *= multiplier }
     let spread = min(max(jitter, 0), 1)
-    return .nanoseconds(
-      Int64(min(delay, ceiling) * Double.random(in: (1 - spread)...(1 + spread))))
+    let nanoseconds = min(delay, ceiling) * (1 - spread + 2 * spread * random)
+    return .nanoseconds(Int64(exactly: max(nanoseconds, 0).rounded()) ?? maximum.nanoseconds)
   }
 }

@@ -17,8 +17,24 @@ public final class Channel: Sendable {
     public var authority: String?
     /// For calls that do not say otherwise; nil makes none again.
     public var retryPolicy: RetryPolicy?
+    /// How calls are treated, method by method: gRPC's service config in its JSON form. One
+    /// that the resolver finds takes its place.
+    public var serviceConfig: String?
+    /// Says on whose behalf calls are made, where they do not say so themselves.
+    public var credentials: CallOptions.Credentials?
+    /// Connections to one address, of which the second and later are made when the server takes
+    /// no more streams on those there are.
+    public var maxConnectionsPerAddress = 1
+    /// A channel without calls for so long lets its connections go until the next one; nil
+    /// never.
+    public var idleTimeout: Duration? = .seconds(30 * 60)
     /// See every call, the first one outermost. None costs nothing.
     public var interceptors: [any ClientInterceptor] = []
+
+    // For tests.
+    package var attemptDelay: Duration = .milliseconds(250)
+    package var resolutionInterval: Duration = .seconds(30)
+    package var random: @Sendable () -> Double = { Double.random(in: 0...1) }
     /// Are told of every call, attempt and connection. None costs nothing.
     public var observers: [any RPCObserver] = []
 
@@ -28,19 +44,53 @@ public final class Channel: Sendable {
   private let target: Target
   private let tls: ClientTLS?
   private let configuration: Configuration
+  private let serviceConfig: Result<ServiceConfig?, RPCError>
   private let started = Mutex<ChannelCore?>(nil)
   /// Nil when nobody looks.
   private let channelz: ChannelzEntry?
 
-  /// A channel to `host:port`, `dns:///host:port`, `ipv4:…`, `ipv6:…` or `unix:/path`; in plain
-  /// text without `tls`.
+  /// A channel to `host:port`, `dns:///host:port`, `ipv4:…`, `ipv6:…` (both with several
+  /// addresses, separated by commas), `unix:/path` or `unix-abstract:name`; in plain text
+  /// without `tls`.
   ///
-  /// Throws INVALID_ARGUMENT when the target is none of these, or a certificate of `tls` cannot
-  /// be used. Nothing is connected yet.
-  public init(
+  /// Throws INVALID_ARGUMENT when the target is none of these, a certificate of `tls` cannot
+  /// be used, or the service config is not valid. Nothing is connected yet.
+  public convenience init(
     _ target: String, tls: ClientTLS? = nil, configuration: Configuration = .init()
   ) throws(RPCError) {
-    var target = try Target(target)
+    try self.init(target: Target(target), tls: tls, configuration: configuration)
+  }
+
+  /// A channel to the first of these addresses that answers, or, by its service config, to all
+  /// of them in turn. `authority` is the name that certificates are for.
+  ///
+  /// Throws as above.
+  public convenience init(
+    addresses: [SocketAddress], authority: String = "localhost", tls: ClientTLS? = nil,
+    configuration: Configuration = .init()
+  ) throws(RPCError) {
+    let target = Target(
+      .known(addresses), authority: authority,
+      description: addresses.map { "\($0)" }.joined(separator: ","))
+    try self.init(target: target, tls: tls, configuration: configuration)
+  }
+
+  /// A channel to the addresses that the resolver finds. `authority` is the name that
+  /// certificates are for.
+  ///
+  /// Throws as above.
+  public convenience init(
+    resolver: any Resolver, authority: String, tls: ClientTLS? = nil,
+    configuration: Configuration = .init()
+  ) throws(RPCError) {
+    let target = Target(.resolved(resolver), authority: authority, description: authority)
+    try self.init(target: target, tls: tls, configuration: configuration)
+  }
+
+  private init(
+    target: Target, tls: ClientTLS?, configuration: Configuration
+  ) throws(RPCError) {
+    var target = target
     var tls = tls
     if let name = tls?.serverName {
       target.authority = name
@@ -53,6 +103,7 @@ public final class Channel: Sendable {
     } catch {
       throw RPCError(.invalidArgument, error.message)
     }
+    serviceConfig = .success(try configuration.serviceConfig.map(ServiceConfig.init(json:)))
     self.target = target
     self.tls = tls
     self.configuration = configuration
@@ -60,7 +111,13 @@ public final class Channel: Sendable {
       ChannelzRegistry.isEnabled ? ChannelzEntry(.channel, target.description) : nil
   }
 
+  /// In process. A service config that is not valid fails the calls.
   init(_ addresses: Target.Addresses, configuration: Configuration) {
+    do throws(RPCError) {
+      serviceConfig = .success(try configuration.serviceConfig.map(ServiceConfig.init(json:)))
+    } catch {
+      serviceConfig = .failure(error)
+    }
     target = Target(addresses)
     tls = nil
     self.configuration = configuration
@@ -85,11 +142,13 @@ public final class Channel: Sendable {
   }
 
   private func core() throws(RPCError) -> ChannelCore {
+    let config = try serviceConfig.get()
     let core = started.withLock { core -> ChannelCore? in
       if let core { return core }
       guard let loop = try? EventLoop(name: "channel") else { return nil }
       core = ChannelCore(
-        loop: loop, target: target, tls: tls, configuration: configuration, channelz: channelz)
+        loop: loop, target: target, tls: tls, configuration: configuration, config: config,
+        channelz: channelz)
       return core
     }
     guard let core else {

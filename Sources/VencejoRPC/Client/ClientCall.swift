@@ -3,26 +3,12 @@ import VencejoCompression
 import VencejoHTTP2
 
 /// One call on the client: from a path and metadata to messages, trailers and a status.
-final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
+final class ClientCall: CallCore, StreamHandler, PendingCall, @unchecked Sendable {
   private enum Phase {
     /// Waits for a connection.
     case waiting
     case open
     case done
-  }
-
-  /// What readers on any thread wait for.
-  private struct Outcome {
-    var initialMetadata: Metadata?
-    /// Set at the end; the trailers, or the error.
-    var end: Result<Metadata, RPCError>?
-    var single: [UInt8]?
-    var waiters: [UnsafeContinuation<Void, Never>] = []
-
-    mutating func takeWaiters() -> [UnsafeContinuation<Void, Never>] {
-      defer { waiters = [] }
-      return waiters
-    }
   }
 
   let path: String
@@ -34,15 +20,15 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   private let expectsOne: Bool
   /// The only request message, kept until the server has answered: a call that the server
   /// refused unseen is sent again.
-  private var request: [UInt8]?
-  private let core: ChannelCore
+  var request: [UInt8]?
+  let core: ChannelCore
   /// Nil where there are no interceptors.
   let transforms: MessageTransforms?
   private let created = ContinuousClock.now
   private let inheritedDeadline = CallScope.deadline
-  private let gate = Mutex(Gate())
+  let gate = Mutex(Gate())
   /// Of the call as a whole; `tally` is the attempt's. Nil when nobody observes.
-  private let observation: CallTally?
+  let observation: CallTally?
 
   // Loop.
   private var phase = Phase.waiting
@@ -51,13 +37,24 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   private var transparentRetries = 1
   private var attempts = 1
   private var retryTimer: LoopTimer?
+  /// Messages sent on a stream of requests that the server has not begun to answer.
+  private var replay: Replay?
+  var hedge: Hedge?
+  private var isCounted = false
+
+  // What the service config has a say in, loop.
+  private var isConfigured = false
+  private(set) var waitsForReady: Bool
+  private var retry: RetryPolicy?
+  private var sendLimit: Int
+  var hasCredentials = false
 
   // The response, loop.
   private var head = ResponseHead()
   private var finishedSending: Bool
   private var single: [UInt8]?
 
-  private let outcome = Mutex(Outcome())
+  let outcome = Mutex(Outcome())
 
   init(
     _ path: String, _ options: CallOptions, core: ChannelCore, request: [UInt8]?, expectsOne: Bool,
@@ -70,7 +67,11 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     self.request = request
     self.expectsOne = expectsOne
     finishedSending = request != nil
-    transforms = core.interceptors.isEmpty ? nil : MessageTransforms()
+    waitsForReady = options.waitForReady ?? false
+    sendLimit = options.maxSendMessageBytes
+    replay = request == nil ? Replay() : nil
+    let isPlain = core.interceptors.isEmpty && core.configuration.credentials == nil
+    transforms = isPlain && options.credentials == nil ? nil : MessageTransforms()
     let observers = core.callObservers
     observation =
       observers.isEmpty && core.channelz == nil
@@ -83,7 +84,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
   }
 
   var targetName: String { core.targetName }
-  var waitsForReady: Bool { options.waitForReady }
+  var isOver: Bool { phase == .done }
 
   // MARK: Any thread
 
@@ -100,67 +101,13 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     gate.withLock { $0.task = task }
   }
 
-  private func beginSoon() {
+  func beginSoon() {
     if loop.isCurrent { begin() } else { loop.execute { self.begin() } }
   }
 
   func cancel() {
     let error = RPCError(.cancelled, "the call was cancelled")
     if loop.isCurrent { abandon(error) } else { loop.execute { self.abandon(error) } }
-  }
-
-  /// The one message of a unary or client-streaming call's response.
-  func singleResponse() async throws(RPCError) -> [UInt8] {
-    await waitForEnd()
-    let (end, single) = outcome.withLock { ($0.end, $0.single) }
-    switch end {
-    case .failure(let error)?: throw error
-    case .success?:
-      if let single { return try transforms?.incoming(single) ?? single }
-      throw RPCError(.unimplemented, "the server answered OK without a message")
-    case nil: throw RPCError(.cancelled, "the calling task was cancelled")
-    }
-  }
-
-  /// The metadata before the first message. Throws the call's error when there is none.
-  func initialMetadata() async throws(RPCError) -> Metadata {
-    await wait { $0.initialMetadata != nil || $0.end != nil }
-    let (initial, end) = outcome.withLock { ($0.initialMetadata, $0.end) }
-    if let initial { return initial }
-    if case .failure(let error)? = end { throw error }
-    if end == nil { throw RPCError(.cancelled, "the calling task was cancelled") }
-    return [:]
-  }
-
-  /// The metadata after the last message; throws the call's error.
-  func trailers() async throws(RPCError) -> Metadata {
-    await waitForEnd()
-    guard let end = outcome.withLock({ $0.end }) else {
-      throw RPCError(.cancelled, "the calling task was cancelled")
-    }
-    return try end.get()
-  }
-
-  private func waitForEnd() async {
-    await wait { $0.end != nil }
-  }
-
-  /// Returns when the condition holds, or once the task is cancelled and the call with it.
-  private func wait(until holds: @Sendable (borrowing Outcome) -> Bool) async {
-    await withTaskCancellationHandler {
-      while !outcome.withLock({ holds($0) }) {
-        await withUnsafeContinuation { continuation in
-          let ready = outcome.withLock { state in
-            if holds(state) { return true }
-            state.waiters.append(continuation)
-            return false
-          }
-          if ready { continuation.resume() }
-        }
-      }
-    } onCancel: {
-      cancel()
-    }
   }
 
   // MARK: Starting
@@ -170,59 +117,156 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     if let problem = options.metadata.problem {
       return abandon(RPCError(.internalError, problem))
     }
-    // A call made in a handler ends with the call that the handler answers.
-    let own = options.timeout.map { created + $0 }
-    deadline =
-      if let own, let inheritedDeadline { min(own, inheritedDeadline) } else {
-        own ?? inheritedDeadline
-      }
-    if let deadline {
-      let left = deadline - .now
-      guard left > .zero else { return abandon(Self.deadlinePassed) }
-      timer = loop.schedule(after: left) { [weak self] in self?.abandon(Self.deadlinePassed) }
-    }
+    core.callBegan()
+    isCounted = true
+    waitsForReady = options.waitForReady ?? false
+    sendLimit = options.maxSendMessageBytes
+    limitTime(options.timeout)
+    if core.isConfigured { configure() }
+    guard phase == .waiting else { return }
     submit()
   }
 
   private func submit() {
-    if let observation { tally = observation.attempt(core.channelzSubchannel?.calls) }
+    if hedge != nil { return hedgeOn() }
+    if let observation { tally = observation.attempt() }
     core.submit(self)
   }
 
-  /// Opens the stream. False when the connection cannot take one now.
+  func configure() {
+    guard !isConfigured else { return }
+    isConfigured = true
+    retry = options.retryPolicy ?? core.retryPolicy
+    if let method = core.config?.method(path) { apply(method) }
+    if let request { _ = isTooLong(request) }
+  }
+
+  private func apply(_ method: ServiceConfig.Method) {
+    waitsForReady = options.waitForReady ?? method.waitForReady ?? false
+    retry = options.retryPolicy ?? method.retry ?? core.retryPolicy
+    if let limit = method.maxRequestBytes { sendLimit = min(sendLimit, limit) }
+    if let limit = method.maxResponseBytes {
+      deframer = Deframer(limit: min(options.maxReceiveMessageBytes, limit))
+    }
+    if let policy = method.hedging, options.retryPolicy == nil, request != nil {
+      hedge = Hedge(policy)
+    }
+    limitTime(method.timeout)
+  }
+
+  /// Ends the call so long after its creation, or earlier where something else says so. A call
+  /// made in a handler ends with the call that the handler answers.
+  private func limitTime(_ timeout: Duration?) {
+    guard timeout != nil || inheritedDeadline != nil else { return }
+    let own = timeout.map { created + $0 }
+    guard let sooner = Self.sooner(own, inheritedDeadline),
+      deadline.map({ sooner < $0 }) ?? true
+    else { return }
+    deadline = sooner
+    timer?.cancel()
+    let left = sooner - .now
+    guard left > .zero else { return abandon(Self.deadlinePassed) }
+    timer = loop.schedule(after: left) { [weak self] in self?.abandon(Self.deadlinePassed) }
+  }
+
+  private static func sooner(
+    _ one: ContinuousClock.Instant?, _ other: ContinuousClock.Instant?
+  ) -> ContinuousClock.Instant? {
+    guard let one, let other else { return one ?? other }
+    return min(one, other)
+  }
+
+  private func isTooLong(_ frame: [UInt8]) -> Bool {
+    let count = frame.count - Deframer.prefixLength
+    guard count > sendLimit else { return false }
+    abandon(
+      RPCError(
+        .resourceExhausted, "a message of \(count) bytes where \(sendLimit) may be sent"))
+    return true
+  }
+
   func open(on connection: HTTP2Connection) -> Bool {
-    guard phase == .waiting else { return true }
+    guard phase == .waiting, mayTravel(on: connection) else { return true }
+    if hedge != nil {
+      // The service config came while the call waited.
+      if let tally { tally.end(.cancelled) }
+      tally = nil
+      hedgeOn()
+      return true
+    }
+    guard
+      let stream = openStream(
+        on: connection, handler: self, previousAttempts: attempts - 1, tally)
+    else { return false }
+    self.stream = stream
+    phase = .open
+    if request == nil {
+      if let replay {
+        for frame in replay.frames { put(frame, on: stream) }
+        if replay.hasEnded { stream.finish() }
+      }
+      flush()
+    }
+    return true
+  }
+
+  /// Credentials stay where others could read them. False when that ended the call.
+  func mayTravel(on connection: HTTP2Connection) -> Bool {
+    if !hasCredentials || connection.isEncrypted || connection.peerAddress.isLoopback {
+      return true
+    }
+    abandon(
+      RPCError(
+        .unauthenticated, "credentials are not sent in plain text to \(connection.peerAddress)"))
+    return false
+  }
+
+  /// nil when the connection cannot take a stream now.
+  func openStream(
+    on connection: HTTP2Connection, handler: any StreamHandler, previousAttempts: Int,
+    _ tally: CallTally?
+  ) -> HTTP2Stream? {
     var fields = options.metadata.fields
     if let deadline {
       let left = max((deadline - .now).nanoseconds, 1)
       fields.append(("grpc-timeout", Timeout.format(nanoseconds: left)))
     }
-    if attempts > 1 { fields.append(("grpc-previous-rpc-attempts", "\(attempts - 1)")) }
+    if previousAttempts > 0 { fields.append(("grpc-previous-rpc-attempts", "\(previousAttempts)")) }
     if let compression {
       fields.append(("grpc-encoding", compression.rawValue))
     }
     let base = core.requestHeaders(path)
     let headers = fields.isEmpty ? base : HeaderList(base: base, adding: fields)
     do {
-      let stream = try connection.open(handler: self, headers: headers, endStream: false)
-      self.stream = stream
-      phase = .open
+      let stream = try connection.open(handler: handler, headers: headers, endStream: false)
       if let tally { tally.opened(on: connection) }
       if let request {
-        put(compressed(request), on: stream)
+        let frame = compressed(request)
+        stream.send(data: frame)
+        if let tally { tally.sent(frame.count) }
         stream.finish()
-      } else {
-        flush()
       }
-      return true
+      return stream
     } catch {
-      return false
+      return nil
     }
+  }
+
+  override func transmit(_ frame: [UInt8], on stream: HTTP2Stream) {
+    if isTooLong(frame) { return }
+    replay?.add(frame)
+    if replay?.isTooLong ?? false { replay = nil }
+    put(frame, on: stream)
+  }
+
+  override func transmitEnd(on stream: HTTP2Stream) {
+    replay?.hasEnded = true
+    stream.finish()
   }
 
   override func streamForMessages() -> HTTP2Stream? { phase == .open ? stream : nil }
 
-  private func compressed(_ frame: [UInt8]) -> [UInt8] {
+  func compressed(_ frame: [UInt8]) -> [UInt8] {
     compression.map { frame.compressedFrame($0) } ?? frame
   }
 
@@ -253,18 +297,40 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
       return abandon(RPCError(.resourceExhausted, "the server's metadata is too large"))
     }
     switch head.endBlock(endStream: endStream) {
-    case .initial(let metadata):
-      request = nil
-      if let encoding = head.encoding { deframer.compression = Compression(rawValue: encoding) }
-      let metadata = transforms?.initial(metadata) ?? metadata
-      let waiters = outcome.withLock { state in
-        state.initialMetadata = metadata
-        return state.takeWaiters()
-      }
-      for waiter in waiters { waiter.resume() }
+    case .initial(let metadata): begins(metadata)
     case .fault(let error): abandon(error)
     case nil: break
     }
+  }
+
+  /// The server answers: from here on the call is made only this once.
+  private func begins(_ metadata: Metadata) {
+    request = nil
+    replay = nil
+    if let encoding = head.encoding { deframer.compression = Compression(rawValue: encoding) }
+    let metadata = transforms?.initial(metadata) ?? metadata
+    let waiters = outcome.withLock { state in
+      state.initialMetadata = metadata
+      return state.takeWaiters()
+    }
+    for waiter in waiters { waiter.resume() }
+  }
+
+  /// An attempt's response begins: it becomes the call's.
+  func adopt(_ attempt: HedgedAttempt, _ metadata: Metadata) {
+    guard phase == .waiting else { return attempt.cancel() }
+    leaveAttempts(but: attempt)
+    stream = attempt.stream
+    head = attempt.head
+    tally = attempt.tally
+    phase = .open
+    begins(metadata)
+  }
+
+  /// An attempt's response, which is only a status, becomes the call's.
+  func take(_ head: ResponseHead, _ error: RPCError?) {
+    self.head = head
+    finish(error)
   }
 
   func stream(_ stream: HTTP2Stream, data: UnsafeRawBufferPointer) {
@@ -309,25 +375,30 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     guard stream === self.stream else { return }
     self.stream = nil
     guard phase == .open else { return }
-    if code == HTTP2Code.refusedStream, !head.hasBegun, request != nil, transparentRetries > 0 {
-      transparentRetries -= 1
+    if code == HTTP2Code.refusedStream, !head.hasBegun, request != nil || replay != nil,
+      transparentRetries > 0 || stream.isUnsent
+    {
+      // What never left may leave as often as it likes (gRFC A6, "Transparent Retries").
+      if !stream.isUnsent { transparentRetries -= 1 }
       phase = .waiting
+      drained()
       if let tally { tally.end(.unavailable) }
       submit()
       return
     }
     if let deadline, deadline <= .now { return finish(Self.deadlinePassed) }
-    let error = core.error(forStreamClosedWith: code)
+    let error = core.error(forStreamClosedWith: code, on: stream.connection)
     if !makesAgain(after: error) { finish(error) }
   }
 
   /// Makes the call again where its policy and the server allow it.
   private func makesAgain(after error: RPCError) -> Bool {
-    guard let policy = options.retryPolicy ?? core.retryPolicy else { return false }
+    guard let policy = retry else { return false }
     guard policy.retryableCodes.contains(error.code) else { return false }
     core.throttle.failed()
-    // The request is kept until the server begins to answer.
-    guard request != nil, attempts < policy.maxAttempts, core.throttle.allowsRetry else {
+    // The requests are kept until the server begins to answer.
+    guard request != nil || replay != nil, attempts < policy.maxAttempts, core.throttle.allowsRetry
+    else {
       return false
     }
     let delay: Duration
@@ -343,6 +414,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     head = ResponseHead()
     deframer = Deframer(limit: deframer.limit)
     single = nil
+    drained()
     retryTimer = loop.schedule(after: delay) { [weak self] in
       guard let self, self.phase == .waiting else { return }
       self.submit()
@@ -367,7 +439,10 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     timer = nil
     retryTimer?.cancel()
     retryTimer = nil
+    leaveAttempts(but: nil)
     request = nil
+    replay = nil
+    if isCounted { core.callEnded() }
     if let tally { tally.end(error?.code ?? .ok) }
     if error == nil { core.throttle.succeeded() }
     guard transforms != nil else { return conclude(error) }
@@ -379,7 +454,7 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
     }
   }
 
-  private func conclude(_ error: RPCError?) {
+  func conclude(_ error: RPCError?) {
     if let observation { observation.end(error?.code ?? .ok) }
     let trailing = transforms?.trailing(head.trailing) ?? head.trailing
     let waiters = outcome.withLock { state -> [UnsafeContinuation<Void, Never>] in
@@ -397,91 +472,5 @@ final class ClientCall: CallCore, StreamHandler, @unchecked Sendable {
 
   private static var deadlinePassed: RPCError {
     RPCError(.deadlineExceeded, "the deadline passed before the server answered")
-  }
-}
-
-// MARK: - Interceptors
-
-extension ClientCall {
-  /// Holds back the call's end until the interceptors have seen it.
-  fileprivate struct Gate {
-    var end: Result<Void, RPCError>?
-    var waiter: UnsafeContinuation<Result<Void, RPCError>, Never>?
-    var task: Task<Void, Never>?
-    /// The interceptors have set their transforms: messages may pass, or the call is over.
-    var isPassable = false
-    var senders: [UnsafeContinuation<Void, Never>] = []
-  }
-
-  func proceed(from level: Int) async throws {
-    guard level < core.interceptors.count else {
-      if let frame = request, let transforms { request = try transforms.outgoing(frame) }
-      letSendersPass()
-      beginSoon()
-      return try await waitAtGate().get()
-    }
-    try await core.interceptors[level].intercept(ClientInterception(call: self, level: level + 1))
-  }
-
-  private func waitAtGate() async -> Result<Void, RPCError> {
-    await withUnsafeContinuation { continuation in
-      let end = gate.withLock { gate -> Result<Void, RPCError>? in
-        if gate.end == nil { gate.waiter = continuation }
-        return gate.end
-      }
-      if let end { continuation.resume(returning: end) }
-    }
-  }
-
-  private func openGate(_ end: Result<Void, RPCError>) {
-    let waiter = gate.withLock { gate in
-      gate.end = end
-      defer { gate.waiter = nil }
-      return gate.waiter
-    }
-    waiter?.resume(returning: end)
-  }
-
-  /// The chain has ended, with or without a call: an interceptor may answer by itself.
-  private func concludeSoon(_ error: RPCError?) {
-    loop.execute {
-      if self.phase != .done {
-        self.abandon(
-          error ?? RPCError(.internalError, "an interceptor ended without proceeding"))
-      }
-      self.conclude(error)
-    }
-  }
-
-  /// The next response message, as the interceptors let it pass.
-  func nextResponse() async throws(RPCError) -> Received? {
-    guard var message = try await nextMessage() else { return nil }
-    if let transforms { message.bytes = try transforms.incoming(message.bytes) }
-    return message
-  }
-
-  /// Sends a sealed frame, as the interceptors let it pass.
-  func request(_ frame: [UInt8], compressed isCompressed: Bool) async throws(RPCError) {
-    guard let transforms else {
-      return try await send(frame: isCompressed ? compressed(frame) : frame)
-    }
-    await withUnsafeContinuation { continuation in
-      let passable = gate.withLock { gate in
-        if !gate.isPassable { gate.senders.append(continuation) }
-        return gate.isPassable
-      }
-      if passable { continuation.resume() }
-    }
-    let frame = try transforms.outgoing(frame)
-    try await send(frame: isCompressed ? compressed(frame) : frame)
-  }
-
-  fileprivate func letSendersPass() {
-    let senders = gate.withLock { gate in
-      gate.isPassable = true
-      defer { gate.senders = [] }
-      return gate.senders
-    }
-    for sender in senders { sender.resume() }
   }
 }

@@ -1,7 +1,8 @@
 /// When a failed call is made again (gRPC "Retry Design", gRFC A6).
 ///
 /// A call is made again as long as the server has not begun to answer it: after the first
-/// response headers it is committed. Calls whose requests stream are never made again.
+/// response headers it is committed. So is a call whose requests stream once it has sent more
+/// than 256 KiB.
 public struct RetryPolicy: Sendable, Hashable {
   /// Attempts altogether, from 2 to 5.
   public var maxAttempts: Int
@@ -36,9 +37,15 @@ public struct RetryPolicy: Sendable, Hashable {
 /// Stops retries of a channel while too many of its calls fail (gRFC A6, "Throttling Retry
 /// Attempts and Hedged RPCs").
 struct RetryThrottle {
-  private let maxTokens = 10.0
-  private let tokenRatio = 0.1
-  private var tokens = 10.0
+  private let maxTokens: Double
+  private let tokenRatio: Double
+  private var tokens: Double
+
+  init(_ throttling: ServiceConfig.Throttling? = nil) {
+    maxTokens = throttling?.maxTokens ?? 10
+    tokenRatio = throttling?.tokenRatio ?? 0.1
+    tokens = maxTokens
+  }
 
   var allowsRetry: Bool { tokens > maxTokens / 2 }
 

@@ -1,12 +1,11 @@
-import Glibc
 import VencejoHTTP2
 
 /// Where a channel connects to (gRPC "Name Resolution"): `host:port`, `dns:///host:port`,
-/// `ipv4:1.2.3.4:80`, `ipv6:[::1]:80` and `unix:/path`.
+/// `ipv4:1.2.3.4:80,1.2.3.5:80`, `ipv6:[::1]:80`, `unix:/path` and `unix-abstract:name`.
 struct Target: Sendable, CustomStringConvertible {
   enum Addresses: Sendable {
     case known([SocketAddress])
-    case host(String, UInt16)
+    case resolved(any Channel.Resolver)
     /// Makes a connected socket and gives its descriptor away.
     case inProcess(@Sendable () -> Int32?)
   }
@@ -18,32 +17,51 @@ struct Target: Sendable, CustomStringConvertible {
 
   /// Whom a certificate must be for: the authority without port, brackets and an address's zone.
   var host: String {
-    let end = authority.lastIndex(of: ":") ?? authority.endIndex
-    var host = authority[..<end]
-    if host.hasPrefix("[") { host = host.dropFirst().prefix { $0 != "]" && $0 != "%" } }
+    var host = authority[...]
+    if host.hasPrefix("[") {
+      host = host.dropFirst().prefix { $0 != "]" && $0 != "%" }
+    } else if let colon = host.lastIndex(of: ":") {
+      host = host[..<colon]
+    }
     if host.hasSuffix(".") { host = host.dropLast() }
     return String(host)
   }
 
   /// For addresses that have no text.
-  init(_ addresses: Addresses) {
-    description = "in process"
+  init(_ addresses: Addresses, authority: String = "localhost", description: String = "in process")
+  {
+    self.description = description
     self.addresses = addresses
-    authority = "localhost"
+    self.authority = authority
   }
 
   init(_ text: String) throws(RPCError) {
     description = text
-    var rest = Substring(text)
-    if rest.hasPrefix("unix:") {
+    if text.hasPrefix("unix:") || text.hasPrefix("unix-abstract:") {
       addresses = .known([try Self.address(text, of: text)])
       authority = "localhost"
       return
     }
-    if rest.hasPrefix("dns:///") {
-      rest = rest.dropFirst(7)
-    } else if rest.hasPrefix("dns:") || rest.hasPrefix("ipv4:") || rest.hasPrefix("ipv6:") {
-      rest = rest[rest.index(after: rest.firstIndex(of: ":") ?? rest.startIndex)...]
+    for scheme in ["ipv4:", "ipv6:"] where text.hasPrefix(scheme) {
+      let parts = text.dropFirst(5).split(separator: ",", omittingEmptySubsequences: false)
+      addresses = .known(try Self.list(parts, isSix: scheme == "ipv6:", of: text))
+      authority = String(parts[0])
+      return
+    }
+    var rest = Substring(text)
+    if rest.hasPrefix("dns:") {
+      rest = rest.dropFirst(4)
+      if rest.hasPrefix("//") {
+        rest = rest.dropFirst(2)
+        guard rest.hasPrefix("/") else {
+          throw RPCError(
+            .invalidArgument,
+            "'\(text)' names a name server: write dns:///HOST:PORT, for the system's")
+        }
+        rest = rest.dropFirst()
+      }
+      // The default of gRPC's DNS names.
+      if !rest.isEmpty, !rest.contains(":") || rest.hasSuffix("]") { rest += ":443" }
     }
     authority = String(rest)
     if let address = try? SocketAddress(parsing: String(rest)) {
@@ -51,11 +69,27 @@ struct Target: Sendable, CustomStringConvertible {
       return
     }
     guard let colon = rest.lastIndex(of: ":"), let port = UInt16(rest[rest.index(after: colon)...]),
-      port > 0, colon > rest.startIndex, !rest[..<colon].contains(where: { "/:[]@ ".contains($0) })
+      port > 0, colon > rest.startIndex, !rest[..<colon].contains(where: { "/:[]@ ,".contains($0) })
     else {
       throw RPCError(.invalidArgument, "'\(text)' is no address: write HOST:PORT or unix:/PATH")
     }
-    addresses = .host(String(rest[..<colon]), port)
+    addresses = .resolved(DNSResolver(host: String(rest[..<colon]), port: port))
+  }
+
+  private static func list(
+    _ parts: [Substring], isSix: Bool, of whole: String
+  ) throws(RPCError) -> [SocketAddress] {
+    var addresses: [SocketAddress] = []
+    for part in parts {
+      let address = try Self.address(String(part), of: whole)
+      let fits = if case .ipv6 = address { isSix } else { !isSix }
+      guard fits, part != "localhost" else {
+        throw RPCError(
+          .invalidArgument, "'\(part)' in '\(whole)' is of the other kind of address")
+      }
+      addresses.append(address)
+    }
+    return addresses
   }
 
   private static func address(_ text: String, of whole: String) throws(RPCError) -> SocketAddress {
@@ -64,39 +98,5 @@ struct Target: Sendable, CustomStringConvertible {
     } catch {
       throw RPCError(.invalidArgument, "'\(whole)' is no address: \(error)")
     }
-  }
-}
-
-/// The system's resolver. Blocks.
-enum Resolver {
-  static func resolve(host: String, port: UInt16) -> Result<[SocketAddress], RPCError> {
-    var hints = addrinfo()
-    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-    hints.ai_flags = AI_ADDRCONFIG
-    var list: UnsafeMutablePointer<addrinfo>?
-    let result = getaddrinfo(host, "\(port)", &hints, &list)
-    guard result == 0 else {
-      let reason = String(cString: gai_strerror(result))
-      return .failure(
-        RPCError(.unavailable, "the name '\(host)' has no address: \(reason)", origin: .transport))
-    }
-    defer { freeaddrinfo(list) }
-    var addresses: [SocketAddress] = []
-    var entry = list
-    while let info = entry?.pointee {
-      var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
-      if getnameinfo(
-        info.ai_addr, info.ai_addrlen, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST) == 0
-      {
-        let numeric = String(
-          decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-        let written = info.ai_family == AF_INET6 ? "[\(numeric)]:\(port)" : "\(numeric):\(port)"
-        if let address = try? SocketAddress(parsing: written), !addresses.contains(address) {
-          addresses.append(address)
-        }
-      }
-      entry = info.ai_next
-    }
-    return .success(addresses)
   }
 }

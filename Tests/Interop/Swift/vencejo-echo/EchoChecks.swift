@@ -12,6 +12,7 @@ struct EchoChecks {
 
   let address: String
   let tls: ClientTLS?
+  let configuration: Channel.Configuration
 
   private static let checks: [(String, @Sendable (Interop.EchoClient) async throws -> Void)] = [
     ("unary", unary), ("server streaming", serverStreaming),
@@ -27,7 +28,7 @@ struct EchoChecks {
   func run() async -> Bool {
     let channel: Channel
     do {
-      channel = try Channel(address, tls: tls)
+      channel = try Channel(address, tls: tls, configuration: configuration)
     } catch {
       write("no channel: \(error)", to: 1)
       return false

@@ -2,7 +2,9 @@
 //
 //   vencejo-echo serve ADDRESS [--loop] [--threads N]    serves until SIGTERM
 //       [--tls-cert FILE --tls-key FILE [--tls-client-ca FILE]]
-//   vencejo-echo check ADDRESS [--tls-ca FILE]           drives the client against a server
+//       [--max-age MILLISECONDS] [--max-calls N [--refuse]]
+//   vencejo-echo check TARGET [--tls-ca FILE]            drives the client against a server
+//       [--service-config JSON]
 //       [--tls-cert FILE --tls-key FILE] [--tls-server-name NAME]
 //   vencejo-echo load ADDRESS [--seconds N] [--workers N]  calls of every kind, many cut off
 
@@ -53,6 +55,10 @@ case ("serve", let address?):
   do {
     var configuration = Server.Configuration()
     configuration.threads = option("--threads").flatMap { Int($0) } ?? configuration.threads
+    configuration.connection.maxAge =
+      option("--max-age").flatMap { Int($0) }.map { .milliseconds($0) }
+    configuration.maxConcurrentCalls = option("--max-calls").flatMap { Int($0) }
+    configuration.refusesBeyondLimits = arguments.contains("--refuse")
     let tls = try serverTLS()
     let server = try Server(
       listening: SocketAddress(parsing: address), tls: tls, configuration: configuration
@@ -69,7 +75,10 @@ case ("serve", let address?):
     exit(1)
   }
 case ("check", let address?):
-  exit(await EchoChecks(address: address, tls: clientTLS()).run() ? 0 : 1)
+  var configuration = Channel.Configuration()
+  configuration.serviceConfig = option("--service-config")
+  let checks = EchoChecks(address: address, tls: clientTLS(), configuration: configuration)
+  exit(await checks.run() ? 0 : 1)
 case ("load", let address?):
   let load = MixedLoad(
     address: address, tls: clientTLS(), seconds: option("--seconds").flatMap { Int($0) } ?? 10,

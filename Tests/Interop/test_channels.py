@@ -1,0 +1,104 @@
+"""Names, balancing, limits and ages between gRPC's Python and ours."""
+
+import os
+import sys
+import unittest
+
+import grpc
+
+import harness
+import interop_pb2
+import interop_pb2_grpc
+from test_echo import HERE, drive, swift_program
+
+ROUND_ROBIN = '"loadBalancingConfig": [{ "round_robin": {} }]'
+
+
+class TargetsToPython(unittest.TestCase):
+    """Our client against grpcio's server, by every kind of target."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.peer = harness.Peer([sys.executable, str(HERE / "echo_server.py")])
+        cls.addClassCleanup(cls.peer.stop)
+        cls.address = cls.peer.address
+        cls.port = cls.address.rsplit(":", 1)[1]
+
+    def check(self, target: str, *arguments: str) -> None:
+        drive(self, [swift_program(), "check", target, *arguments])
+
+    def test_dns(self):
+        self.check(f"dns:///localhost:{self.port}")
+
+    def test_a_list_of_which_one_answers(self):
+        self.check(f"ipv4:127.0.0.1:1,{self.address}")
+
+    def test_round_robin(self):
+        self.check(f"ipv4:{self.address}", "--service-config", f"{{ {ROUND_ROBIN} }}")
+
+    def test_health(self):
+        """Its health service says SERVING of this name, and SERVICE_UNKNOWN of another."""
+        health = '"healthCheckConfig": {{ "serviceName": "{}" }}'
+        well = health.format("vencejo.interop.v1.Echo")
+        self.check(f"ipv4:{self.address}", "--service-config", f"{{ {ROUND_ROBIN}, {well} }}")
+        ill = health.format("no.such.Service")
+        with self.assertRaises(AssertionError) as caught:
+            self.check(f"ipv4:{self.address}", "--service-config", f"{{ {ROUND_ROBIN}, {ill} }}")
+        self.assertIn("not serving", str(caught.exception))
+
+
+class Swift(unittest.TestCase):
+    """grpcio's client against our server."""
+
+    def serve(self, address: str, *arguments: str) -> str:
+        peer = harness.Peer([swift_program(), "serve", address, *arguments])
+        self.addCleanup(peer.stop)
+        return peer.address
+
+    def stub(self, address: str, *options) -> interop_pb2_grpc.EchoStub:
+        channel = harness.channel(address, *options)
+        self.addCleanup(channel.close)
+        return interop_pb2_grpc.EchoStub(channel)
+
+    def test_abstract_unix_socket(self):
+        address = self.serve(f"unix-abstract:vencejo-interop-{os.getpid()}")
+        answer = self.stub(address).Unary(interop_pb2.EchoRequest(payload=b"a"), timeout=10)
+        self.assertEqual(answer.payload, b"a")
+
+    def test_connections_that_age_lose_no_call(self):
+        stub = self.stub(self.serve("127.0.0.1:0", "--max-age", "20"))
+        for number in range(1500):
+            answer = stub.Unary(interop_pb2.EchoRequest(payload=b"%d" % number), timeout=10)
+            self.assertEqual(answer.payload, b"%d" % number)
+
+    def beyond_the_limit(self, *arguments: str) -> grpc.StatusCode:
+        stub = self.stub(self.serve("127.0.0.1:0", "--max-calls", "1", *arguments))
+        held = stub.Hold(interop_pb2.HoldRequest(key="one"), timeout=30)
+        next(held)
+        with self.assertRaises(grpc.RpcError) as caught:
+            stub.Unary(interop_pb2.EchoRequest(), timeout=10)
+        held.cancel()
+        return caught.exception.code()
+
+    def test_calls_beyond_the_limit(self):
+        self.assertEqual(self.beyond_the_limit(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+
+    def test_calls_beyond_the_limit_refused(self):
+        self.assertEqual(self.beyond_the_limit("--refuse"), grpc.StatusCode.UNAVAILABLE)
+
+    def test_retries_of_a_refused_call_succeed_later(self):
+        """Refused calls were seen by nobody: grpcio makes them again by itself."""
+        stub = self.stub(
+            self.serve("127.0.0.1:0", "--max-calls", "1", "--refuse"), ("grpc.enable_retries", 1),
+            ("grpc.service_config", '{"methodConfig": [{"name": [{}], "retryPolicy": {'
+             '"maxAttempts": 5, "initialBackoff": "0.2s", "maxBackoff": "1s",'
+             '"backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}'))
+        held = stub.Hold(interop_pb2.HoldRequest(key="one"), timeout=30)
+        next(held)
+        later = stub.Unary.future(interop_pb2.EchoRequest(payload=b"b"), timeout=30)
+        held.cancel()
+        self.assertEqual(later.result().payload, b"b")
+
+
+if __name__ == "__main__":
+    unittest.main()
