@@ -88,11 +88,14 @@ class Swift(unittest.TestCase):
 
     def test_retries_of_a_refused_call_succeed_later(self):
         """Refused calls were seen by nobody: grpcio makes them again by itself."""
-        stub = self.stub(
-            self.serve("127.0.0.1:0", "--max-calls", "1", "--refuse"), ("grpc.enable_retries", 1),
+        address = self.serve("127.0.0.1:0", "--max-calls", "1", "--refuse")
+        # Not the tests' usual channel, on which retries are off.
+        channel = grpc.insecure_channel(address, options=[
             ("grpc.service_config", '{"methodConfig": [{"name": [{}], "retryPolicy": {'
              '"maxAttempts": 5, "initialBackoff": "0.2s", "maxBackoff": "1s",'
-             '"backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}'))
+             '"backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}')])
+        self.addCleanup(channel.close)
+        stub = interop_pb2_grpc.EchoStub(channel)
         held = stub.Hold(interop_pb2.HoldRequest(key="one"), timeout=30)
         next(held)
         later = stub.Unary.future(interop_pb2.EchoRequest(payload=b"b"), timeout=30)
