@@ -23,7 +23,8 @@ class Tutorial(unittest.TestCase):
         (above / "vencejo").symlink_to(stubs.TOP, target_is_directory=True)
         files = re.findall(r"^`([^`\n]+)`:\n\n```\w*\n(.*?)^```$", text, re.S | re.M)
         self.assertEqual(sorted(name for name, _ in files), [
-            "Package.swift", "Sources/LibraryAPI/library.proto",
+            "Package.swift", "Sources/LibraryAPI/Book+Description.swift",
+            "Sources/LibraryAPI/library.proto",
             "Sources/LibraryAPI/vencejo.options", "Sources/library-client/main.swift",
             "Sources/library-server/main.swift"])
         for name, content in files:
