@@ -57,9 +57,11 @@ public struct ConnectionConfiguration: Sendable {
   /// Whether keepalive PINGs go out while no stream is open.
   public var keepaliveWithoutStreams = false
 
-  /// Resets a peer may send: so many at once, and so many a second (CVE-2023-44487).
+  /// Resets a peer may send: so many at once, and so many a second (CVE-2023-44487). Clients
+  /// that cancel much are no attack: what a reset leaves running counts against
+  /// `Server.Configuration.maxHandlersPerConnection` until it ends.
   public var receivedResetBurst = 1_000
-  public var receivedResetRate = 33
+  public var receivedResetRate = 1_000
   /// Resets a peer may provoke us into (CVE-2025-8671).
   public var sentResetBurst = 100
   public var sentResetRate = 10

@@ -162,34 +162,11 @@ extension CallCore {
   /// Single consumer: a second one that waits at the same time is refused.
   final func nextMessage() async throws(RPCError) -> Received? {
     guard let buffers else { throw Self.noStream }
-    let ready = buffers.inbound.withLock { state -> (Delivery, Int)? in
-      if let message = state.pop() {
-        return (.success(message), state.takeCredit(atLeast: Self.creditBatch))
-      }
-      return state.end.map { end in (end.map { .failure($0) } ?? .success(nil), 0) }
-    }
-    if let (delivery, credit) = ready {
-      giveBack(credit)
-      return try delivery.get()
-    }
-    let delivery = await withTaskCancellationHandler {
+    if let delivery = takeMessage(buffers, or: nil) { return try delivery.get() }
+    // What stays in this frame while it waits is a part of each idle stream.
+    return try await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
-        let immediate = buffers.inbound.withLock { state -> (Delivery, Int)? in
-          if let message = state.pop() {
-            return (.success(message), state.takeCredit(atLeast: Self.creditBatch))
-          }
-          if let end = state.end { return (end.map { .failure($0) } ?? .success(nil), 0) }
-          if state.waiter != nil {
-            return (.failure(RPCError(.internalError, "two tasks read the same stream")), 0)
-          }
-          if Task.isCancelled {
-            return (.failure(RPCError(.cancelled, "the reading task was cancelled")), 0)
-          }
-          state.waiter = continuation
-          return nil
-        }
-        if let (delivery, credit) = immediate {
-          giveBack(credit)
+        if let delivery = takeMessage(buffers, or: continuation) {
           continuation.resume(returning: delivery)
         }
       }
@@ -198,9 +175,33 @@ extension CallCore {
         defer { state.waiter = nil }
         return state.waiter
       }
-      waiter?.resume(returning: .failure(RPCError(.cancelled, "the reading task was cancelled")))
+      waiter?.resume(returning: .failure(Self.readerCancelled))
+    }.get()
+  }
+
+  /// What there is for a reader now; nil when it has to wait, as `waiter`.
+  private final func takeMessage(
+    _ buffers: Buffers, or waiter: UnsafeContinuation<Delivery, Never>?
+  ) -> Delivery? {
+    let (delivery, credit) = buffers.inbound.withLock { state -> (Delivery?, Int) in
+      if let message = state.pop() {
+        return (.success(message), state.takeCredit(atLeast: Self.creditBatch))
+      }
+      if let end = state.end { return (end.map { .failure($0) } ?? .success(nil), 0) }
+      guard let waiter else { return (nil, 0) }
+      if state.waiter != nil {
+        return (.failure(RPCError(.internalError, "two tasks read the same stream")), 0)
+      }
+      if Task.isCancelled { return (.failure(Self.readerCancelled), 0) }
+      state.waiter = waiter
+      return (nil, 0)
     }
-    return try delivery.get()
+    giveBack(credit)
+    return delivery
+  }
+
+  private static var readerCancelled: RPCError {
+    RPCError(.cancelled, "the reading task was cancelled")
   }
 
   private final func giveBack(_ credit: Int) {

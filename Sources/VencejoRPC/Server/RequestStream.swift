@@ -18,17 +18,17 @@ public struct RequestStream<Request: Message>: AsyncSequence, Sendable {
     init(call: ServerCall) { self.call = call }
 
     public mutating func next() async throws(RPCError) -> Request? {
-      guard let message = try await call.nextRequest() else { return nil }
+      guard let message = try await call.nextMessage() else { return nil }
       messageWasCompressed = message.wasCompressed
-      return try ServerMethod.decode(message.bytes)
+      return try ServerMethod.decode(call.passed(message))
     }
 
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(RPCError) -> Request? {
-      guard let message = try await call.nextRequest() else { return nil }
+      guard let message = try await call.nextMessage() else { return nil }
       messageWasCompressed = message.wasCompressed
-      return try ServerMethod.decode(message.bytes)
+      return try ServerMethod.decode(call.passed(message))
     }
   }
 }

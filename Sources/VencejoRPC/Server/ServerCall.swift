@@ -186,11 +186,22 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     if entry.execution == .loop {
       let task = Task.immediate(executorPreference: loop) {
         // Not behind another asynchronous function: each costs two looks for an executor.
-        guard isPlain, case .unary(let body) = entry.method.body else {
+        guard isPlain else {
           return self.handlerEnded(await self.invoke(entry.method, bytes))
         }
         do {
-          self.handlerEnded(.success(try await body(bytes, ServerContext(call: self))))
+          switch entry.method.body {
+          case .unary(let body):
+            self.handlerEnded(.success(try await body(bytes, ServerContext(call: self))))
+          case .clientStreaming(let body):
+            self.handlerEnded(.success(try await body(ServerContext(call: self))))
+          case .serverStreaming(let body):
+            try await body(bytes, ServerContext(call: self))
+            self.handlerEnded(.success(nil))
+          case .bidirectional(let body):
+            try await body(ServerContext(call: self))
+            self.handlerEnded(.success(nil))
+          }
         } catch {
           self.handlerEnded(.failure(RPCError(handlerError: error)))
         }
@@ -198,7 +209,29 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
       if phase == .running { self.task = task }
     } else {
       task = Task {
-        let outcome = await self.invoke(entry.method, bytes)
+        let outcome: Result<[UInt8]?, RPCError>
+        do {
+          // Here too: a task takes a KiB more with each few functions that wait, and a stream
+          // may wait for long.
+          guard isPlain else {
+            let outcome = await self.invoke(entry.method, bytes)
+            return loop.execute { self.handlerEnded(outcome) }
+          }
+          switch entry.method.body {
+          case .unary(let body):
+            outcome = .success(try await body(bytes, ServerContext(call: self)))
+          case .clientStreaming(let body):
+            outcome = .success(try await body(ServerContext(call: self)))
+          case .serverStreaming(let body):
+            try await body(bytes, ServerContext(call: self))
+            outcome = .success(nil)
+          case .bidirectional(let body):
+            try await body(ServerContext(call: self))
+            outcome = .success(nil)
+          }
+        } catch {
+          outcome = .failure(RPCError(handlerError: error))
+        }
         loop.execute { self.handlerEnded(outcome) }
       }
     }
@@ -272,11 +305,9 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     return nil
   }
 
-  /// The next message of a request stream, as the interceptors let it pass.
-  func nextRequest() async throws(RPCError) -> Received? {
-    guard var message = try await nextMessage() else { return nil }
-    if let transforms { message.bytes = try transforms.incoming(message.bytes) }
-    return message
+  /// A message of a request stream, as the interceptors let it pass.
+  func passed(_ message: Received) throws(RPCError) -> [UInt8] {
+    try transforms?.incoming(message.bytes) ?? message.bytes
   }
 
   /// Sends a sealed frame, as the interceptors let it pass.
