@@ -48,7 +48,7 @@ public final class DescriptorPool: Sendable {
     package let jsonName: String
     package let kind: Google.FieldDescriptorProto.TypeEnum
     /// The index of the message or enum.
-    let type: Int
+    package let type: Int
     package let isRepeated: Bool
     package let isMap: Bool
     package let isPacked: Bool
@@ -62,6 +62,12 @@ public final class DescriptorPool: Sendable {
     package let textName: String
     /// What the file gives with `[default = x]`.
     let explicitDefault: DynamicValue?
+    package let isExtension: Bool
+    package let tag: UInt32
+    /// Whether null is a value of the type, in JSON: of `Value` and `NullValue`.
+    package let takesNull: Bool
+    /// Whether the type takes no number it does not name.
+    package let isClosed: Bool
 
     init(
       _ proto: Google.FieldDescriptorProto, _ kind: Google.FieldDescriptorProto.TypeEnum,
@@ -87,6 +93,20 @@ public final class DescriptorPool: Sendable {
       isRequired = features.presence == .required
       isGroup = isMessage && features.delimited && !isMap
       checksUTF8 = features.checksUTF8
+      self.isExtension = isExtension
+      let wireType: UInt32 =
+        switch kind {
+        case .double, .fixed64, .sfixed64: 1
+        case .message, .group: features.delimited && !isMap ? 3 : 2
+        case .string, .bytes: 2
+        case .float, .fixed32, .sfixed32: 5
+        default: 0
+        }
+      tag = UInt32(truncatingIfNeeded: number) << 3 | wireType
+      takesNull =
+        isMessage && typeName == "google.protobuf.Value"
+        || enumeration?.fullName == "google.protobuf.NullValue"
+      isClosed = enumeration?.isClosed ?? false
       oneof = proto.oneofIndex
       // "Group-like": named by its type's name in lower case, which is declared beside it.
       let last = typeName.split(separator: ".").last.map(String.init) ?? ""
@@ -113,6 +133,8 @@ public final class DescriptorPool: Sendable {
   /// The files, as given, each once.
   public let files: [Google.FileDescriptorProto]
   package let messages: [MessageInfo]
+  /// What reads and writes messages looks into; by the same index.
+  package let tables: [MessageTable]
   package let enums: [EnumInfo]
   private let messageIndex: [String: Int]
   private let enumIndex: [String: Int]
@@ -128,6 +150,7 @@ public final class DescriptorPool: Sendable {
     try builder.link()
     self.files = builder.files
     messages = builder.messages
+    tables = builder.messages.map { MessageTable($0) }
     enums = builder.enums
     messageIndex = builder.messageIndex
     enumIndex = builder.enumIndex

@@ -7,6 +7,7 @@ public struct MessageDescriptor: Sendable {
   let index: Int
 
   package var info: DescriptorPool.MessageInfo { pool.messages[index] }
+  package var table: MessageTable { pool.tables[index] }
 
   /// For example `vencejo.chat.v1.Chat`.
   public var fullName: String { info.fullName }
@@ -55,7 +56,7 @@ public struct FieldDescriptor: Sendable {
   public var hasPresence: Bool { info.hasPresence }
 
   /// Whether it is an extension.
-  public var isExtension: Bool { info.proto.extendee != nil }
+  public var isExtension: Bool { info.isExtension }
   /// Whether a message without it is incomplete.
   public var isRequired: Bool { info.isRequired }
   /// Whether its messages stand between group tags, not behind their length.
@@ -71,17 +72,8 @@ public struct FieldDescriptor: Sendable {
     kind == .enum ? EnumDescriptor(pool: pool, index: info.type) : nil
   }
 
-  package var tag: UInt32 { UInt32(truncatingIfNeeded: number) << 3 | wireType }
-
-  var wireType: UInt32 {
-    switch kind {
-    case .double, .fixed64, .sfixed64: 1
-    case .message: info.isGroup ? 3 : 2
-    case .string, .bytes: 2
-    case .float, .fixed32, .sfixed32: 5
-    default: 0
-    }
-  }
+  package var tag: UInt32 { info.tag }
+  var wireType: UInt32 { info.tag & 7 }
 
   /// What an absent value reads as; nil for messages.
   public var defaultValue: DynamicValue? {

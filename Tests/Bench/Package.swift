@@ -1,0 +1,18 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A package of its own, so that nothing but Scripts/bench/codec builds it. It sees the library
+// as any other package does.
+let package = Package(
+  name: "vencejo-bench",
+  dependencies: [.package(name: "vencejo", path: "../..")],
+  targets: [
+    .executableTarget(
+      name: "codec-bench",
+      dependencies: [
+        .product(name: "VencejoProtobuf", package: "vencejo"),
+        .product(name: "VencejoJSON", package: "vencejo"),
+      ],
+      swiftSettings: [.swiftLanguageMode(.v6)])
+  ]
+)
