@@ -2,7 +2,8 @@ import VencejoProtobuf
 
 // The two hooks of `Message`: a switch over tags, and the fields in reverse order.
 extension MessageEmitter {
-  func emitCodec(_ access: String, to printer: inout Printer) {
+  /// Prints the two; encoding as a method, or as a static one of the fields in a box.
+  func emitCodec(_ access: String, isBoxed: Bool, to printer: inout Printer) {
     // Once per message: inlined into the reader's and writer's generic methods they would be
     // there twice.
     printer.line("@inline(never)")
@@ -19,10 +20,15 @@ extension MessageEmitter {
       }
     }
     printer.line("@inline(never)")
-    printer.block("\(access)func encode(to writer: inout VencejoProtobuf::WireWriter) {") {
-      printer in
-      printer.line("writer.unknown(self.unknownFields)")
-      emitEncode(to: &printer)
+    let writer = "to writer: inout VencejoProtobuf::WireWriter"
+    let method =
+      isBoxed
+      ? "static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, \(writer)) {"
+      : "\(access)func encode(\(writer)) {"
+    printer.block(method) { printer in
+      let own = isBoxed ? "fields.value" : "self"
+      printer.line("writer.unknown(\(own).unknownFields)")
+      emitEncode(own, to: &printer)
     }
   }
 
@@ -110,12 +116,12 @@ extension MessageEmitter {
       : "reader.looseString(&self.unknownFields)"
   }
 
-  private func emitEncode(to printer: inout Printer) {
+  private func emitEncode(_ own: String, to printer: inout Printer) {
     // A oneof is written where the first of its members would be.
     var firsts: [Int: Int32] = [:]
     for oneof in oneofs { firsts[oneof.index] = oneof.fields.map { $0.number }.min() }
     for field in fields.sorted(by: { $0.number > $1.number }) {
-      let property = "self.\(field.name)"
+      let property = "\(own).\(field.name)"
       switch field.presence {
       case .repeated where field.isMessage:
         printer.line("writer.\(field.method)(\(field.tag), \(property))")
@@ -142,7 +148,7 @@ extension MessageEmitter {
         guard firsts[index] == field.number,
           let oneof = oneofs.first(where: { $0.index == index })
         else { continue }
-        printer.line("switch self.\(oneof.property) {")
+        printer.line("switch \(own).\(oneof.property) {")
         printer.line("case nil: break")
         for member in oneof.fields {
           printer.line(

@@ -38,7 +38,46 @@ public struct Boxed<Value: Sendable>: @unchecked Sendable {
     }
   }
 
+  /// The value, to be read where it is.
+  @inlinable
+  public var lent: Lent<Value> {
+    unsafeAddress {
+      // A Lent is laid out as the value it holds.
+      UnsafeRawPointer(storage.withUnsafeMutablePointerToElements { $0 })
+        .assumingMemoryBound(to: Lent<Value>.self)
+    }
+  }
+
   /// Whether both are the same object, so certainly equal.
   @inlinable
   public static func === (left: Boxed, right: Boxed) -> Bool { left.storage === right.storage }
+}
+
+/// A value that stays where it is while it is read. For generated code.
+//
+// Not copyable, because of a copyable value in memory the compiler makes a copy, with a retain
+// for each of its fields, before it calls a function with it.
+@frozen
+public struct Lent<Value>: ~Copyable {
+  /// What is lent.
+  public let value: Value
+
+  @inlinable
+  init(_ value: Value) { self.value = value }
+
+  /// Lends the elements of a list, the last one first.
+  @inlinable
+  @inline(__always)
+  static func forEachReversed(_ list: [Value], _ body: (borrowing Lent<Value>) -> Void) {
+    list.withUnsafeBufferPointer { buffer in
+      guard let start = UnsafeRawPointer(buffer.baseAddress) else { return }
+      // A Lent is laid out as the value it holds.
+      let elements = start.assumingMemoryBound(to: Lent<Value>.self)
+      var index = buffer.count
+      while index > 0 {
+        index &-= 1
+        body(elements[index])
+      }
+    }
+  }
 }

@@ -19,6 +19,27 @@ extension WireCoding {
   public static var fixedWidth: Int { 0 }
 }
 
+/// The types whose values are varints.
+public protocol WireVarintCoding: WireCoding {
+  /// What stands on the wire.
+  static func bits(of value: Value) -> UInt64
+  /// What a varint means.
+  static func value(of bits: UInt64) -> Value
+}
+
+extension WireVarintCoding {
+  @inlinable
+  public static var wireType: UInt32 { 0 }
+  @inlinable
+  public static func read(from reader: inout WireReader, into value: inout Value) {
+    value = Self.value(of: reader.uint64())
+  }
+  @inlinable
+  public static func write(_ value: Value, to writer: inout WireWriter) {
+    writer.varint(bits(of: value))
+  }
+}
+
 /// The types that can be keys of maps.
 public protocol WireKeyCoding: WireCoding {
   /// The order of keys in deterministic encodings.
@@ -48,98 +69,79 @@ extension WireKeyCoding where Value: Comparable {
 /// One ``WireCoding`` per protobuf type.
 public enum Wire {
   /// `int32`.
-  public enum Int32: WireKeyCoding {
-    @inlinable
-    public static var wireType: Swift.UInt32 { 0 }
+  public enum Int32: WireKeyCoding, WireVarintCoding {
     @inlinable
     public static var initial: Swift.Int32 { 0 }
     @inlinable
-    public static func read(from reader: inout WireReader, into value: inout Swift.Int32) {
-      value = reader.int32()
+    public static func bits(of value: Swift.Int32) -> Swift.UInt64 {
+      Swift.UInt64(bitPattern: Swift.Int64(value))
     }
     @inlinable
-    public static func write(_ value: Swift.Int32, to writer: inout WireWriter) {
-      writer.varint(Swift.UInt64(bitPattern: Swift.Int64(value)))
+    public static func value(of bits: Swift.UInt64) -> Swift.Int32 {
+      Swift.Int32(truncatingIfNeeded: bits)
     }
   }
 
   /// `int64`.
-  public enum Int64: WireKeyCoding {
-    @inlinable
-    public static var wireType: Swift.UInt32 { 0 }
+  public enum Int64: WireKeyCoding, WireVarintCoding {
     @inlinable
     public static var initial: Swift.Int64 { 0 }
     @inlinable
-    public static func read(from reader: inout WireReader, into value: inout Swift.Int64) {
-      value = reader.int64()
+    public static func bits(of value: Swift.Int64) -> Swift.UInt64 {
+      Swift.UInt64(bitPattern: value)
     }
     @inlinable
-    public static func write(_ value: Swift.Int64, to writer: inout WireWriter) {
-      writer.varint(Swift.UInt64(bitPattern: value))
-    }
+    public static func value(of bits: Swift.UInt64) -> Swift.Int64 { Swift.Int64(bitPattern: bits) }
   }
 
   /// `uint32`.
-  public enum UInt32: WireKeyCoding {
-    @inlinable
-    public static var wireType: Swift.UInt32 { 0 }
+  public enum UInt32: WireKeyCoding, WireVarintCoding {
     @inlinable
     public static var initial: Swift.UInt32 { 0 }
     @inlinable
-    public static func read(from reader: inout WireReader, into value: inout Swift.UInt32) {
-      value = reader.uint32()
-    }
+    public static func bits(of value: Swift.UInt32) -> Swift.UInt64 { Swift.UInt64(value) }
     @inlinable
-    public static func write(_ value: Swift.UInt32, to writer: inout WireWriter) {
-      writer.varint(Swift.UInt64(value))
+    public static func value(of bits: Swift.UInt64) -> Swift.UInt32 {
+      Swift.UInt32(truncatingIfNeeded: bits)
     }
   }
 
   /// `uint64`.
-  public enum UInt64: WireKeyCoding {
-    @inlinable
-    public static var wireType: Swift.UInt32 { 0 }
+  public enum UInt64: WireKeyCoding, WireVarintCoding {
     @inlinable
     public static var initial: Swift.UInt64 { 0 }
     @inlinable
-    public static func read(from reader: inout WireReader, into value: inout Swift.UInt64) {
-      value = reader.uint64()
-    }
+    public static func bits(of value: Swift.UInt64) -> Swift.UInt64 { value }
     @inlinable
-    public static func write(_ value: Swift.UInt64, to writer: inout WireWriter) {
-      writer.varint(value)
-    }
+    public static func value(of bits: Swift.UInt64) -> Swift.UInt64 { bits }
   }
 
   /// `sint32`.
-  public enum SInt32: WireKeyCoding {
-    @inlinable
-    public static var wireType: Swift.UInt32 { 0 }
+  public enum SInt32: WireKeyCoding, WireVarintCoding {
     @inlinable
     public static var initial: Swift.Int32 { 0 }
     @inlinable
-    public static func read(from reader: inout WireReader, into value: inout Swift.Int32) {
-      value = reader.sint32()
+    public static func bits(of value: Swift.Int32) -> Swift.UInt64 {
+      Swift.UInt64(Swift.UInt32(bitPattern: (value << 1) ^ (value >> 31)))
     }
     @inlinable
-    public static func write(_ value: Swift.Int32, to writer: inout WireWriter) {
-      writer.varint(Swift.UInt64(Swift.UInt32(bitPattern: (value << 1) ^ (value >> 31))))
+    public static func value(of bits: Swift.UInt64) -> Swift.Int32 {
+      let low = Swift.UInt32(truncatingIfNeeded: bits)
+      return Swift.Int32(bitPattern: low >> 1) ^ -Swift.Int32(bitPattern: low & 1)
     }
   }
 
   /// `sint64`.
-  public enum SInt64: WireKeyCoding {
-    @inlinable
-    public static var wireType: Swift.UInt32 { 0 }
+  public enum SInt64: WireKeyCoding, WireVarintCoding {
     @inlinable
     public static var initial: Swift.Int64 { 0 }
     @inlinable
-    public static func read(from reader: inout WireReader, into value: inout Swift.Int64) {
-      value = reader.sint64()
+    public static func bits(of value: Swift.Int64) -> Swift.UInt64 {
+      Swift.UInt64(bitPattern: (value << 1) ^ (value >> 63))
     }
     @inlinable
-    public static func write(_ value: Swift.Int64, to writer: inout WireWriter) {
-      writer.varint(Swift.UInt64(bitPattern: (value << 1) ^ (value >> 63)))
+    public static func value(of bits: Swift.UInt64) -> Swift.Int64 {
+      Swift.Int64(bitPattern: bits >> 1) ^ -Swift.Int64(bitPattern: bits & 1)
     }
   }
 
@@ -216,19 +218,13 @@ public enum Wire {
   }
 
   /// `bool`.
-  public enum Bool: WireKeyCoding {
-    @inlinable
-    public static var wireType: Swift.UInt32 { 0 }
+  public enum Bool: WireKeyCoding, WireVarintCoding {
     @inlinable
     public static var initial: Swift.Bool { false }
     @inlinable
-    public static func read(from reader: inout WireReader, into value: inout Swift.Bool) {
-      value = reader.bool()
-    }
+    public static func bits(of value: Swift.Bool) -> Swift.UInt64 { value ? 1 : 0 }
     @inlinable
-    public static func write(_ value: Swift.Bool, to writer: inout WireWriter) {
-      writer.varint(value ? 1 : 0)
-    }
+    public static func value(of bits: Swift.UInt64) -> Swift.Bool { bits != 0 }
     @inlinable
     public static func precedes(_ left: Swift.Bool, _ right: Swift.Bool) -> Swift.Bool {
       !left && right
@@ -329,18 +325,16 @@ public enum Wire {
   }
 
   /// An enum.
-  public enum Enum<E: Enumeration>: WireCoding {
-    @inlinable
-    public static var wireType: Swift.UInt32 { 0 }
+  public enum Enum<E: Enumeration>: WireVarintCoding {
     @inlinable
     public static var initial: E { E(rawValue: 0) }
     @inlinable
-    public static func read(from reader: inout WireReader, into value: inout E) {
-      value = E(rawValue: reader.int32())
+    public static func bits(of value: E) -> Swift.UInt64 {
+      Swift.UInt64(bitPattern: Swift.Int64(value.rawValue))
     }
     @inlinable
-    public static func write(_ value: E, to writer: inout WireWriter) {
-      writer.varint(Swift.UInt64(bitPattern: Swift.Int64(value.rawValue)))
+    public static func value(of bits: Swift.UInt64) -> E {
+      E(rawValue: Swift.Int32(truncatingIfNeeded: bits))
     }
   }
 

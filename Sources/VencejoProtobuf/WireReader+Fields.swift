@@ -146,6 +146,7 @@ extension WireReader {
   /// An element of a repeated message field.
   @inlinable
   public mutating func message<M: Message>(into list: inout [M]) {
+    if list.isEmpty { list.reserveCapacity(repetitions()) }
     var value = M()
     let outer = enter()
     value.decode(from: &self)
@@ -183,6 +184,7 @@ extension WireReader {
     _ coding: C.Type, _ tag: UInt32, into list: inout [C.Value]
   ) {
     guard tag & 7 == 2 && C.wireType != 2 else {
+      if C.wireType == 2 && list.isEmpty { list.reserveCapacity(repetitions()) }
       var value = C.initial
       C.read(from: &self, into: &value)
       if error == nil { list.append(value) }
@@ -201,6 +203,67 @@ extension WireReader {
       fixed(width: C.fixedWidth, into: &list)
     }
     leaveRun(outer)
+  }
+
+  /// An element of a repeated field of varints, or a packed run of them, as the tag says.
+  @inlinable
+  public mutating func list<C: WireVarintCoding>(
+    _ coding: C.Type, _ tag: UInt32, into list: inout [C.Value]
+  ) {
+    guard tag & 7 == 2 else {
+      let bits = uint64()
+      if error == nil { list.append(C.value(of: bits)) }
+      return
+    }
+    let outer = enterRun()
+    let count = varintsLeft()
+    // A new array for the first run, of which most lists have one: filled without asking before
+    // each element whether there is room.
+    if list.isEmpty {
+      list = [C.Value](unsafeUninitializedCapacity: count) { buffer, initialized in
+        while initialized < count && position < end {
+          buffer.initializeElement(at: initialized, to: C.value(of: nextVarint()))
+          initialized &+= 1
+        }
+        // An error ends the run: the last one was none.
+        if error != nil { initialized = max(initialized - 1, 0) }
+      }
+    }
+    while position < end {
+      let bits = nextVarint()
+      if error == nil { list.append(C.value(of: bits)) }
+    }
+    leaveRun(outer)
+  }
+
+  /// How many elements of the repeated field being read follow each other from here, the one
+  /// whose tag has been read included. Its wire type must be 2. What is malformed ends them.
+  @usableFromInline
+  @inline(never)
+  func repetitions() -> Int {
+    let tag = UnsafeRawBufferPointer(start: fieldStart, count: position - fieldStart)
+    var count = 0
+    var place = position
+    while true {
+      // A length, as `length` reads it.
+      var length = 0
+      var shift = 0
+      while true {
+        guard place < end, shift < 35 else { return max(count, 1) }
+        let byte = place.load(as: UInt8.self)
+        place += 1
+        length |= Int(byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80 { break }
+      }
+      guard length <= end - place else { return max(count, 1) }
+      count += 1
+      place += length
+      guard end - place > tag.count else { return count }
+      for (offset, byte) in tag.enumerated()
+      where place.load(fromByteOffset: offset, as: UInt8.self) != byte { return count }
+      place += tag.count
+    }
   }
 
   /// How many varints end within the current message.
@@ -237,6 +300,7 @@ extension WireReader {
   public mutating func map<K: WireKeyCoding, V: WireCoding>(
     _: K.Type, _: V.Type, into map: inout [K.Value: V.Value], _ unknown: inout UnknownFields
   ) {
+    if map.isEmpty { map.reserveCapacity(repetitions()) }
     let start = fieldStart
     var key = K.initial
     var value = V.initial

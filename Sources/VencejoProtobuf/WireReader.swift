@@ -177,7 +177,20 @@ public struct WireReader: ~Copyable {
   }
 
   /// A length that is known to fit into the current message; 0 after failing.
+  @inline(__always)
   mutating func length() -> Int {
+    if position < end {
+      let first = Int(position.load(as: UInt8.self))
+      if first < 0x80 && first < end - position {
+        position += 1
+        return first
+      }
+    }
+    return longLength()
+  }
+
+  @inline(never)
+  private mutating func longLength() -> Int {
     let length = varint()
     guard length <= UInt64(end - position) else {
       fail(.truncated)
@@ -190,18 +203,40 @@ public struct WireReader: ~Copyable {
 
   /// A varint of up to ten bytes; bits beyond the 64th are dropped.
   mutating func varint() -> UInt64 {
-    guard position < end else {
-      fail(.truncated)
-      return 0
+    if position < end {
+      let first = position.load(as: UInt8.self)
+      if first < 0x80 {
+        position += 1
+        return UInt64(first)
+      }
     }
-    let first = position.load(as: UInt8.self)
-    if first < 0x80 {
-      position += 1
-      return UInt64(first)
-    }
-    var value = UInt64(first & 0x7F)
+    return nextVarint()
+  }
+
+  /// A varint whose length nobody can guess.
+  @usableFromInline
+  mutating func nextVarint() -> UInt64 {
+    guard end - position >= 8 else { return slowVarint() }
+    let bytes = UInt64(littleEndian: position.loadUnaligned(as: UInt64.self))
+    let ends = ~bytes & 0x8080_8080_8080_8080
+    guard ends != 0 else { return slowVarint() }
+    // The bytes up to the first without its high bit; then their groups of seven bits are
+    // brought together: pairs, then quarters, then halves.
+    let size = ends.trailingZeroBitCount &+ 1
+    var bits = bytes & (UInt64.max &>> UInt64(truncatingIfNeeded: 64 &- size))
+    bits = bits & 0x007F_007F_007F_007F | (bits & 0x7F00_7F00_7F00_7F00) >> 1
+    bits = bits & 0x0000_3FFF_0000_3FFF | (bits & 0x3FFF_0000_3FFF_0000) >> 2
+    bits = bits & 0x0000_0000_0FFF_FFFF | (bits & 0x0FFF_FFFF_0000_0000) >> 4
+    position += size &>> 3
+    return bits
+  }
+
+  /// A varint near the end, or of nine or ten bytes.
+  @inline(never)
+  private mutating func slowVarint() -> UInt64 {
+    var value: UInt64 = 0
     let available = min(end - position, 10)
-    var index = 1
+    var index = 0
     while index < available {
       let byte = position.load(fromByteOffset: index, as: UInt8.self)
       value |= UInt64(byte & 0x7F) << UInt64(7 &* index)

@@ -11,7 +11,7 @@ extension WireWriter {
   /// Writes a repeated message field.
   @inlinable
   public mutating func message<M: Message>(_ tag: UInt32, _ list: [M]) {
-    for value in list.reversed() { message(tag, value) }
+    Lent.forEachReversed(list) { message(tag, $0.value) }
   }
 
   /// Writes a group, the tag being its start tag.
@@ -25,14 +25,14 @@ extension WireWriter {
   /// Writes a repeated group.
   @inlinable
   public mutating func group<M: Message>(_ tag: UInt32, _ list: [M]) {
-    for value in list.reversed() { group(tag, value) }
+    Lent.forEachReversed(list) { group(tag, $0.value) }
   }
 
   /// Writes a repeated field, a tag for each element.
   @inlinable
   public mutating func list<C: WireCoding>(_: C.Type, _ tag: UInt32, _ list: [C.Value]) {
-    for value in list.reversed() {
-      C.write(value, to: &self)
+    Lent.forEachReversed(list) {
+      C.write($0.value, to: &self)
       varint(UInt64(tag))
     }
   }
@@ -48,6 +48,15 @@ extension WireWriter {
       // The layout in memory is the wire's: all our targets are little-endian.
       list.withUnsafeBytes { raw($0) }
     }
+    delimit(tag, since: mark)
+  }
+
+  /// Writes a repeated field of varints packed into one run; nothing when it is empty.
+  @inlinable
+  public mutating func packed<C: WireVarintCoding>(_: C.Type, _ tag: UInt32, _ list: [C.Value]) {
+    if list.isEmpty { return }
+    let mark = count
+    list.withUnsafeBufferPointer { varints(C.self, $0) }
     delimit(tag, since: mark)
   }
 

@@ -6,14 +6,27 @@
 /// length and tag. A sub-message's length is then known when it is written, without a pass
 /// over the message to compute sizes.
 public struct WireWriter: ~Copyable {
-  // Invariant: base <= position <= end; the bytes from position to end are written.
-  private var base: UnsafeMutableRawPointer
-  private var position: UnsafeMutableRawPointer
-  private var end: UnsafeMutableRawPointer
-  private var ownsMemory = false
+  /// What follows the memory being written, the last part of the message first.
+  private enum Piece {
+    case written(UnsafeRawBufferPointer)
+    case lent([UInt8])
+  }
+
+  // Invariant: base <= position <= end; the bytes from position to end are written, and
+  // followed by those of `pieces`, of which there are `finished`.
+  @usableFromInline var base: UnsafeMutableRawPointer
+  @usableFromInline var position: UnsafeMutableRawPointer
+  @usableFromInline var end: UnsafeMutableRawPointer
+  private var finished = 0
+  private var pieces: [Piece] = []
+  /// Memory to be freed.
+  private var blocks: [UnsafeMutableRawPointer] = []
 
   /// Whether map entries are sorted by their keys, so that equal messages have equal bytes.
   public let deterministic: Bool
+
+  /// Arrays of so many bytes are not copied until all is written.
+  private static let leastLent = 4096
 
   /// Writes into scratch memory as long as it suffices, which must outlive the writer.
   init(scratch: UnsafeMutableRawBufferPointer, deterministic: Bool) {
@@ -21,9 +34,9 @@ public struct WireWriter: ~Copyable {
       base = start
       end = start + scratch.count
     } else {
-      base = .allocate(byteCount: 64, alignment: 1)
-      end = base + 64
-      ownsMemory = true
+      base = .allocate(byteCount: 256, alignment: 1)
+      blocks.append(base)
+      end = base + 256
     }
     position = end
     self.deterministic = deterministic
@@ -34,18 +47,32 @@ public struct WireWriter: ~Copyable {
     self.init(scratch: .init(start: nil, count: 0), deterministic: deterministic)
   }
 
-  deinit { if ownsMemory { base.deallocate() } }
+  deinit { for block in blocks { block.deallocate() } }
 
   /// How many bytes have been written. Also a mark for ``delimit(_:since:)``.
-  public var count: Int { end - position }
+  public var count: Int { (end - position) &+ finished }
 
   /// `prefix` zero bytes, then what has been written.
   public func bytes(reservingPrefix prefix: Int = 0) -> [UInt8] {
     let count = self.count
     return [UInt8](unsafeUninitializedCapacity: prefix + count) { buffer, initialized in
-      guard let target = buffer.baseAddress else { return }
+      guard var target = UnsafeMutableRawPointer(buffer.baseAddress) else { return }
       memset(target, 0, prefix)
-      memcpy(target + prefix, position, count)
+      target += prefix
+      memcpy(target, position, end - position)
+      target += end - position
+      for piece in pieces.reversed() {
+        switch piece {
+        case .written(let bytes):
+          if let start = bytes.baseAddress { memcpy(target, start, bytes.count) }
+          target += bytes.count
+        case .lent(let array):
+          array.withUnsafeBytes { bytes in
+            if let start = bytes.baseAddress { memcpy(target, start, bytes.count) }
+          }
+          target += array.count
+        }
+      }
       initialized = prefix + count
     }
   }
@@ -53,23 +80,30 @@ public struct WireWriter: ~Copyable {
   // MARK: Raw writing
 
   /// Makes room for `size` bytes below the position.
+  @inlinable
   @inline(__always)
-  private mutating func reserve(_ size: Int) {
+  mutating func reserve(_ size: Int) {
     if position - base < size { grow(size) }
   }
 
+  /// Leaves what has been written where it is and goes on elsewhere.
   @inline(never)
-  private mutating func grow(_ size: Int) {
-    let count = self.count
-    let capacity = max(2 * (end - base), count + size + 1024)
-    let memory = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 16)
-    let start = memory + (capacity - count)
-    memcpy(start, position, count)
-    if ownsMemory { base.deallocate() }
-    base = memory
-    position = start
-    end = memory + capacity
-    ownsMemory = true
+  @usableFromInline
+  mutating func grow(_ size: Int) {
+    let capacity = max(min(2 * count, 1 << 20), 8192, size)
+    finish()
+    base = .allocate(byteCount: capacity, alignment: 16)
+    blocks.append(base)
+    end = base + capacity
+    position = end
+  }
+
+  /// Makes what has been written since the last time a piece of its own.
+  private mutating func finish() {
+    guard position < end else { return }
+    pieces.append(.written(UnsafeRawBufferPointer(start: position, count: end - position)))
+    finished += end - position
+    end = position
   }
 
   /// Writes a varint where ten bytes have been reserved.
@@ -79,24 +113,68 @@ public struct WireWriter: ~Copyable {
       position -= 1
       position.storeBytes(of: UInt8(truncatingIfNeeded: value), as: UInt8.self)
     } else {
-      putLong(value)
+      position = Self.putLong(value, before: position)
     }
   }
 
-  private mutating func putLong(_ value: UInt64) {
+  /// Writes a varint that ends at `position`; returns where it begins. Ten bytes are free there.
+  @inlinable
+  @inline(__always)
+  static func put(
+    _ value: UInt64, before position: UnsafeMutableRawPointer
+  ) -> UnsafeMutableRawPointer {
     // ceil(bits / 7) without a division by 7.
-    let size = ((63 &- value.leadingZeroBitCount) &* 9 &+ 73) >> 6
-    position -= size
+    let size = ((63 &- (value | 1).leadingZeroBitCount) &* 9 &+ 73) >> 6
+    guard size <= 8 else { return putLongest(value, size, before: position) }
+    // Spreads the groups of seven bits to bytes: first halves, then quarters, then all. No loop,
+    // whose length would be hard to predict. What of the eight bytes is too much goes to where
+    // nothing has been written.
+    var bits = value & 0x0FFF_FFFF | (value & 0x00FF_FFFF_F000_0000) << 4
+    bits = bits & 0x0000_3FFF_0000_3FFF | (bits & 0x0FFF_C000_0FFF_C000) << 2
+    bits = bits & 0x007F_007F_007F_007F | (bits & 0x3F80_3F80_3F80_3F80) << 1
+    let shift = UInt64(truncatingIfNeeded: 64 &- 8 &* size)
+    let more = (0x0080_8080_8080_8080 as UInt64) & ~(UInt64.max &<< (64 &- 8 &- shift))
+    (position - 8).storeBytes(of: ((bits | more) &<< shift).littleEndian, as: UInt64.self)
+    return position - size
+  }
+
+  @inline(never)
+  private static func putLong(
+    _ value: UInt64, before position: UnsafeMutableRawPointer
+  ) -> UnsafeMutableRawPointer { put(value, before: position) }
+
+  @inline(never)
+  @usableFromInline
+  static func putLongest(
+    _ value: UInt64, _ size: Int, before position: UnsafeMutableRawPointer
+  ) -> UnsafeMutableRawPointer {
+    let start = position - size
     var rest = value
-    var index = 0
-    while rest >= 0x80 {
-      position.storeBytes(
+    for index in 0..<size - 1 {
+      start.storeBytes(
         of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: index, as: UInt8.self)
       rest >>= 7
-      index &+= 1
     }
-    position.storeBytes(
-      of: UInt8(truncatingIfNeeded: rest), toByteOffset: index, as: UInt8.self)
+    start.storeBytes(
+      of: UInt8(truncatingIfNeeded: rest), toByteOffset: size - 1, as: UInt8.self)
+    return start
+  }
+
+  /// Writes many varints.
+  @inlinable
+  mutating func varints<C: WireVarintCoding>(_: C.Type, _ list: UnsafeBufferPointer<C.Value>) {
+    var index = list.count
+    while index > 0 {
+      // So many at a time that the room kept for them is not large.
+      let first = max(0, index &- 256)
+      reserve(10 &* (index &- first))
+      var place = position
+      while index > first {
+        index &-= 1
+        place = Self.put(C.bits(of: list[index]), before: place)
+      }
+      position = place
+    }
   }
 
   /// Writes a varint.
@@ -135,6 +213,17 @@ public struct WireWriter: ~Copyable {
       memcpy(position, start, bytes.count)
     }
     put(UInt64(bytes.count))
+  }
+
+  /// Writes a tag, the length of bytes, and those.
+  private mutating func lengthPrefixed(_ tag: UInt32, _ bytes: UnsafeRawBufferPointer) {
+    reserve(bytes.count + 20)
+    if let start = bytes.baseAddress {
+      position -= bytes.count
+      memcpy(position, start, bytes.count)
+    }
+    put(UInt64(bytes.count))
+    put(UInt64(tag))
   }
 
   /// Writes the tag, and before it the length of what was written since `mark`.
@@ -204,17 +293,32 @@ public struct WireWriter: ~Copyable {
 
   /// Writes a string and its length, without a tag.
   public mutating func string(_ value: String) {
-    var value = value
-    value.withUTF8 { lengthPrefixed(UnsafeRawBufferPointer($0)) }
+    // `withUTF8` changes the string, so a copy of it, which costs a retain.
+    let done: Void? = value.utf8.withContiguousStorageIfAvailable {
+      lengthPrefixed(UnsafeRawBufferPointer($0))
+    }
+    if done == nil { lengthPrefixed(Array(value.utf8)) }
   }
   /// Writes a `string`.
   public mutating func string(_ tag: UInt32, _ value: String) {
-    string(value)
-    varint(UInt64(tag))
+    let done: Void? = value.utf8.withContiguousStorageIfAvailable {
+      lengthPrefixed(tag, UnsafeRawBufferPointer($0))
+    }
+    if done == nil {
+      lengthPrefixed(Array(value.utf8))
+      varint(UInt64(tag))
+    }
+  }
+  private mutating func lengthPrefixed(_ array: [UInt8]) {
+    array.withUnsafeBytes { lengthPrefixed($0) }
   }
   /// Writes bytes and their length, without a tag.
   public mutating func bytes(_ value: [UInt8]) {
-    value.withUnsafeBytes { lengthPrefixed($0) }
+    guard value.count >= Self.leastLent else { return lengthPrefixed(value) }
+    finish()
+    pieces.append(.lent(value))
+    finished += value.count
+    varint(UInt64(value.count))
   }
   /// Writes a `bytes`.
   public mutating func bytes(_ tag: UInt32, _ value: [UInt8]) {
