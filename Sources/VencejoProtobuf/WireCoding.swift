@@ -42,8 +42,8 @@ extension WireVarintCoding {
 
 /// The types that can be keys of maps.
 public protocol WireKeyCoding: WireCoding {
-  /// The order of keys in deterministic encodings.
-  static func precedes(_ left: Value, _ right: Value) -> Bool
+  /// Sorts keys for deterministic encodings, the last one first.
+  static func descending(_ keys: [Value]) -> [Value]
   /// Whether a dictionary's key that equals this one is this one.
   static func replaces<V>(_ key: Value, in map: [Value: V]) -> Bool
 }
@@ -61,9 +61,29 @@ extension WireKeyCoding where Value == String {
   }
 }
 
-extension WireKeyCoding where Value: Comparable {
-  @inlinable
-  public static func precedes(_ left: Value, _ right: Value) -> Bool { left < right }
+extension WireKeyCoding where Value == String {
+  // Bytes, not characters: `<` would call canonically equivalent strings equal.
+  public static func descending(_ keys: [String]) -> [String] {
+    keys.sorted { $1.utf8.lexicographicallyPrecedes($0.utf8) }
+  }
+}
+
+// Not inlinable: a sort is code of kilobytes, which should be once for each type of keys, not
+// for each type of maps.
+extension WireKeyCoding where Value == Int32 {
+  public static func descending(_ keys: [Int32]) -> [Int32] { keys.sorted(by: >) }
+}
+extension WireKeyCoding where Value == Int64 {
+  public static func descending(_ keys: [Int64]) -> [Int64] { keys.sorted(by: >) }
+}
+extension WireKeyCoding where Value == UInt32 {
+  public static func descending(_ keys: [UInt32]) -> [UInt32] { keys.sorted(by: >) }
+}
+extension WireKeyCoding where Value == UInt64 {
+  public static func descending(_ keys: [UInt64]) -> [UInt64] { keys.sorted(by: >) }
+}
+extension WireKeyCoding where Value == Bool {
+  public static func descending(_ keys: [Bool]) -> [Bool] { keys.sorted { $0 && !$1 } }
 }
 
 /// One ``WireCoding`` per protobuf type.
@@ -225,10 +245,6 @@ public enum Wire {
     public static func bits(of value: Swift.Bool) -> Swift.UInt64 { value ? 1 : 0 }
     @inlinable
     public static func value(of bits: Swift.UInt64) -> Swift.Bool { bits != 0 }
-    @inlinable
-    public static func precedes(_ left: Swift.Bool, _ right: Swift.Bool) -> Swift.Bool {
-      !left && right
-    }
   }
 
   /// `float`.
@@ -281,11 +297,6 @@ public enum Wire {
     public static func write(_ value: Swift.String, to writer: inout WireWriter) {
       writer.string(value)
     }
-    // Bytes, not characters: `<` would call canonically equivalent strings equal.
-    @inlinable
-    public static func precedes(_ left: Swift.String, _ right: Swift.String) -> Swift.Bool {
-      left.utf8.lexicographicallyPrecedes(right.utf8)
-    }
   }
 
   /// A `string` whose UTF-8 nobody checks.
@@ -301,10 +312,6 @@ public enum Wire {
     @inlinable
     public static func write(_ value: Swift.String, to writer: inout WireWriter) {
       writer.string(value)
-    }
-    @inlinable
-    public static func precedes(_ left: Swift.String, _ right: Swift.String) -> Swift.Bool {
-      String.precedes(left, right)
     }
   }
 

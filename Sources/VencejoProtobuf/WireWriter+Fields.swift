@@ -66,8 +66,8 @@ extension WireWriter {
     _: K.Type, _: V.Type, _ tag: UInt32, _ map: [K.Value: V.Value]
   ) {
     if deterministic {
-      for entry in map.sorted(by: { K.precedes($1.key, $0.key) }) {
-        self.entry(K.self, V.self, tag, entry.key, entry.value)
+      for key in K.descending(Array(map.keys)) {
+        if let value = map[key] { entry(K.self, V.self, tag, key, value) }
       }
     } else {
       for entry in map { self.entry(K.self, V.self, tag, entry.key, entry.value) }

@@ -53,28 +53,25 @@ public struct WireWriter: ~Copyable {
   public var count: Int { (end - position) &+ finished }
 
   /// `prefix` zero bytes, then what has been written.
-  public func bytes(reservingPrefix prefix: Int = 0) -> [UInt8] {
-    let count = self.count
-    return [UInt8](unsafeUninitializedCapacity: prefix + count) { buffer, initialized in
-      guard var target = UnsafeMutableRawPointer(buffer.baseAddress) else { return }
-      memset(target, 0, prefix)
-      target += prefix
-      memcpy(target, position, end - position)
-      target += end - position
-      for piece in pieces.reversed() {
-        switch piece {
-        case .written(let bytes):
-          if let start = bytes.baseAddress { memcpy(target, start, bytes.count) }
-          target += bytes.count
-        case .lent(let array):
-          array.withUnsafeBytes { bytes in
-            if let start = bytes.baseAddress { memcpy(target, start, bytes.count) }
-          }
-          target += array.count
-        }
-      }
-      initialized = prefix + count
+  public mutating func bytes(reservingPrefix prefix: Int = 0) -> [UInt8] {
+    if prefix > 0 {
+      reserve(prefix)
+      position -= prefix
+      memset(position, 0, prefix)
     }
+    defer { position += prefix }
+    let front = UnsafeRawBufferPointer(start: position, count: end - position)
+    if pieces.isEmpty { return [UInt8](front) }
+    var result: [UInt8] = []
+    result.reserveCapacity(count)
+    result.append(contentsOf: front)
+    for piece in pieces.reversed() {
+      switch piece {
+      case .written(let bytes): result.append(contentsOf: bytes)
+      case .lent(let array): result.append(contentsOf: array)
+      }
+    }
+    return result
   }
 
   // MARK: Raw writing
@@ -293,21 +290,12 @@ public struct WireWriter: ~Copyable {
 
   /// Writes a string and its length, without a tag.
   public mutating func string(_ value: String) {
-    // `withUTF8` changes the string, so a copy of it, which costs a retain.
-    let done: Void? = value.utf8.withContiguousStorageIfAvailable {
-      lengthPrefixed(UnsafeRawBufferPointer($0))
-    }
-    if done == nil { lengthPrefixed(Array(value.utf8)) }
+    // Neither `withUTF8` nor the UTF-8 view give the bytes without a retain.
+    value.utf8Span.span.bytes.withUnsafeBytes { lengthPrefixed($0) }
   }
   /// Writes a `string`.
   public mutating func string(_ tag: UInt32, _ value: String) {
-    let done: Void? = value.utf8.withContiguousStorageIfAvailable {
-      lengthPrefixed(tag, UnsafeRawBufferPointer($0))
-    }
-    if done == nil {
-      lengthPrefixed(Array(value.utf8))
-      varint(UInt64(tag))
-    }
+    value.utf8Span.span.bytes.withUnsafeBytes { lengthPrefixed(tag, $0) }
   }
   private mutating func lengthPrefixed(_ array: [UInt8]) {
     array.withUnsafeBytes { lengthPrefixed($0) }
