@@ -63,6 +63,7 @@ struct FileEmitter {
     }
     let features = Features(file)
     var body = Printer()
+    var extensions = Printer()
     for (index, enumeration) in file.enumType.enumerated() {
       body.line()
       EnumEmitter(
@@ -72,10 +73,12 @@ struct FileEmitter {
     }
     for (index, message) in file.messageType.enumerated() {
       body.line()
-      try MessageEmitter(
+      let emitter = try MessageEmitter(
         message, fullName: scope + (message.name ?? ""), path: [4, Int32(index)],
         features: features, context: context
-      ).emit(to: &body)
+      )
+      try emitter.emit(to: &body)
+      try emitter.emitNestedMessages(to: &extensions)
     }
     try ExtensionEmitter(
       file.extension, scope: file.package ?? "", path: [7], features: features, context: context
@@ -84,6 +87,7 @@ struct FileEmitter {
       emitDescriptor(to: &printer)
       printer.insert(body)
     }
+    printer.insert(extensions)
     if hasStubs { try emitServices(to: &printer) }
     return printer.text
   }

@@ -124,17 +124,17 @@ extension Auth {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.etag.isEmpty { writer.string(90, self.etag) }
-        if let value = self.updateTime { writer.message(66, value) }
-        if let value = self.createTime { writer.message(58, value) }
-        if self.role.rawValue != 0 { writer.enumeration(48, self.role) }
-        if self.state.rawValue != 0 { writer.enumeration(40, self.state) }
-        if self.kind.rawValue != 0 { writer.enumeration(32, self.kind) }
-        if !self.email.isEmpty { writer.string(26, self.email) }
-        if !self.handle.isEmpty { writer.string(18, self.handle) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.etag.isEmpty { writer.string(90, fields.value.etag) }
+        if let value = fields.value.updateTime { writer.message(66, value) }
+        if let value = fields.value.createTime { writer.message(58, value) }
+        if fields.value.role.rawValue != 0 { writer.enumeration(48, fields.value.role) }
+        if fields.value.state.rawValue != 0 { writer.enumeration(40, fields.value.state) }
+        if fields.value.kind.rawValue != 0 { writer.enumeration(32, fields.value.kind) }
+        if !fields.value.email.isEmpty { writer.string(26, fields.value.email) }
+        if !fields.value.handle.isEmpty { writer.string(18, fields.value.handle) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -203,7 +203,7 @@ extension Auth {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -240,16 +240,16 @@ extension Auth {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if self.current { writer.bool(64, self.current) }
-        if let value = self.expireTime { writer.message(58, value) }
-        if let value = self.lastSeenTime { writer.message(50, value) }
-        if let value = self.createTime { writer.message(42, value) }
-        if !self.clientVersion.isEmpty { writer.string(34, self.clientVersion) }
-        if !self.deviceLabel.isEmpty { writer.string(26, self.deviceLabel) }
-        if !self.deviceId.isEmpty { writer.string(18, self.deviceId) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if fields.value.current { writer.bool(64, fields.value.current) }
+        if let value = fields.value.expireTime { writer.message(58, value) }
+        if let value = fields.value.lastSeenTime { writer.message(50, value) }
+        if let value = fields.value.createTime { writer.message(42, value) }
+        if !fields.value.clientVersion.isEmpty { writer.string(34, fields.value.clientVersion) }
+        if !fields.value.deviceLabel.isEmpty { writer.string(26, fields.value.deviceLabel) }
+        if !fields.value.deviceId.isEmpty { writer.string(18, fields.value.deviceId) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -312,7 +312,7 @@ extension Auth {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -420,14 +420,14 @@ extension Auth {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.heartbeatInterval { writer.message(66, value) }
-        if self.maxMessageBytes != 0 { writer.int64(40, self.maxMessageBytes) }
-        if let value = self.serverTime { writer.message(34, value) }
-        if self.signUpOpen { writer.bool(24, self.signUpOpen) }
-        writer.list(VencejoProtobuf::Wire.String.self, 18, self.packages)
-        if !self.serverVersion.isEmpty { writer.string(10, self.serverVersion) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.heartbeatInterval { writer.message(66, value) }
+        if fields.value.maxMessageBytes != 0 { writer.int64(40, fields.value.maxMessageBytes) }
+        if let value = fields.value.serverTime { writer.message(34, value) }
+        if fields.value.signUpOpen { writer.bool(24, fields.value.signUpOpen) }
+        writer.list(VencejoProtobuf::Wire.String.self, 18, fields.value.packages)
+        if !fields.value.serverVersion.isEmpty { writer.string(10, fields.value.serverVersion) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -480,7 +480,7 @@ extension Auth {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -515,15 +515,15 @@ extension Auth {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.deviceLabel.isEmpty { writer.string(66, self.deviceLabel) }
-        if !self.deviceId.isEmpty { writer.string(58, self.deviceId) }
-        if !self.displayName.isEmpty { writer.string(42, self.displayName) }
-        if !self.password.isEmpty { writer.string(34, self.password) }
-        if !self.email.isEmpty { writer.string(26, self.email) }
-        if !self.handle.isEmpty { writer.string(18, self.handle) }
-        if !self.requestId.isEmpty { writer.string(10, self.requestId) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.deviceLabel.isEmpty { writer.string(66, fields.value.deviceLabel) }
+        if !fields.value.deviceId.isEmpty { writer.string(58, fields.value.deviceId) }
+        if !fields.value.displayName.isEmpty { writer.string(42, fields.value.displayName) }
+        if !fields.value.password.isEmpty { writer.string(34, fields.value.password) }
+        if !fields.value.email.isEmpty { writer.string(26, fields.value.email) }
+        if !fields.value.handle.isEmpty { writer.string(18, fields.value.handle) }
+        if !fields.value.requestId.isEmpty { writer.string(10, fields.value.requestId) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -579,7 +579,7 @@ extension Auth {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -606,11 +606,11 @@ extension Auth {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.session { writer.message(26, value) }
-        if let value = self.tokens { writer.message(18, value) }
-        if let value = self.user { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.session { writer.message(26, value) }
+        if let value = fields.value.tokens { writer.message(18, value) }
+        if let value = fields.value.user { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -646,7 +646,7 @@ extension Auth {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -680,12 +680,12 @@ extension Auth {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.clientVersion.isEmpty { writer.string(42, self.clientVersion) }
-        if !self.deviceLabel.isEmpty { writer.string(34, self.deviceLabel) }
-        if !self.deviceId.isEmpty { writer.string(26, self.deviceId) }
-        switch self.credential {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.clientVersion.isEmpty { writer.string(42, fields.value.clientVersion) }
+        if !fields.value.deviceLabel.isEmpty { writer.string(34, fields.value.deviceLabel) }
+        if !fields.value.deviceId.isEmpty { writer.string(26, fields.value.deviceId) }
+        switch fields.value.credential {
         case nil: break
         case .password(let value)?: writer.message(10, value)
         }
@@ -729,7 +729,7 @@ extension Auth {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -806,11 +806,11 @@ extension Auth {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.session { writer.message(26, value) }
-        if let value = self.tokens { writer.message(18, value) }
-        if let value = self.user { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.session { writer.message(26, value) }
+        if let value = fields.value.tokens { writer.message(18, value) }
+        if let value = fields.value.user { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -846,7 +846,7 @@ extension Auth {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -907,9 +907,9 @@ extension Auth {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.tokens { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.tokens { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -935,7 +935,7 @@ extension Auth {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)

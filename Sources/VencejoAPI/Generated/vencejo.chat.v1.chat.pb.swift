@@ -562,18 +562,18 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.privacy { writer.message(90, value) }
-        if !self.etag.isEmpty { writer.string(82, self.etag) }
-        if let value = self.updateTime { writer.message(74, value) }
-        if self.serviceAccount { writer.bool(64, self.serviceAccount) }
-        if let value = self.presence { writer.message(58, value) }
-        if !self.statusText.isEmpty { writer.string(50, self.statusText) }
-        if !self.displayName.isEmpty { writer.string(34, self.displayName) }
-        if !self.handle.isEmpty { writer.string(26, self.handle) }
-        if !self.user.isEmpty { writer.string(18, self.user) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.privacy { writer.message(90, value) }
+        if !fields.value.etag.isEmpty { writer.string(82, fields.value.etag) }
+        if let value = fields.value.updateTime { writer.message(74, value) }
+        if fields.value.serviceAccount { writer.bool(64, fields.value.serviceAccount) }
+        if let value = fields.value.presence { writer.message(58, value) }
+        if !fields.value.statusText.isEmpty { writer.string(50, fields.value.statusText) }
+        if !fields.value.displayName.isEmpty { writer.string(34, fields.value.displayName) }
+        if !fields.value.handle.isEmpty { writer.string(26, fields.value.handle) }
+        if !fields.value.user.isEmpty { writer.string(18, fields.value.user) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -647,7 +647,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -793,26 +793,26 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.etag.isEmpty { writer.string(154, self.etag) }
-        writer.packed(VencejoProtobuf::Wire.Int64.self, 146, self.pinnedSequences)
-        if let value = self.unread { writer.message(138, value) }
-        if let value = self.settings { writer.message(130, value) }
-        if let value = self.selfField { writer.message(122, value) }
-        if let value = self.policy { writer.message(114, value) }
-        if let value = self.messageTtl { writer.message(106, value) }
-        if let value = self.activityTime { writer.message(98, value) }
-        if let value = self.lastMessage { writer.message(90, value) }
-        if self.lastSequence != 0 { writer.int64(80, self.lastSequence) }
-        if let value = self.updateTime { writer.message(74, value) }
-        if let value = self.createTime { writer.message(66, value) }
-        if self.memberCount != 0 { writer.int32(56, self.memberCount) }
-        if !self.peer.isEmpty { writer.string(50, self.peer) }
-        if !self.description.isEmpty { writer.string(34, self.description) }
-        if !self.title.isEmpty { writer.string(26, self.title) }
-        if self.kind.rawValue != 0 { writer.enumeration(16, self.kind) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.etag.isEmpty { writer.string(154, fields.value.etag) }
+        writer.packed(VencejoProtobuf::Wire.Int64.self, 146, fields.value.pinnedSequences)
+        if let value = fields.value.unread { writer.message(138, value) }
+        if let value = fields.value.settings { writer.message(130, value) }
+        if let value = fields.value.selfField { writer.message(122, value) }
+        if let value = fields.value.policy { writer.message(114, value) }
+        if let value = fields.value.messageTtl { writer.message(106, value) }
+        if let value = fields.value.activityTime { writer.message(98, value) }
+        if let value = fields.value.lastMessage { writer.message(90, value) }
+        if fields.value.lastSequence != 0 { writer.int64(80, fields.value.lastSequence) }
+        if let value = fields.value.updateTime { writer.message(74, value) }
+        if let value = fields.value.createTime { writer.message(66, value) }
+        if fields.value.memberCount != 0 { writer.int32(56, fields.value.memberCount) }
+        if !fields.value.peer.isEmpty { writer.string(50, fields.value.peer) }
+        if !fields.value.description.isEmpty { writer.string(34, fields.value.description) }
+        if !fields.value.title.isEmpty { writer.string(26, fields.value.title) }
+        if fields.value.kind.rawValue != 0 { writer.enumeration(16, fields.value.kind) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -931,7 +931,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -968,16 +968,16 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.slowMode { writer.message(66, value) }
-        if let value = self.deleteForEveryoneWindow { writer.message(58, value) }
-        if let value = self.editWindow { writer.message(50, value) }
-        if self.historyVisibleToNewMembers { writer.bool(40, self.historyVisibleToNewMembers) }
-        if self.pinMessages.rawValue != 0 { writer.enumeration(32, self.pinMessages) }
-        if self.editInfo.rawValue != 0 { writer.enumeration(24, self.editInfo) }
-        if self.addMembers.rawValue != 0 { writer.enumeration(16, self.addMembers) }
-        if self.sendMessages.rawValue != 0 { writer.enumeration(8, self.sendMessages) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.slowMode { writer.message(66, value) }
+        if let value = fields.value.deleteForEveryoneWindow { writer.message(58, value) }
+        if let value = fields.value.editWindow { writer.message(50, value) }
+        if fields.value.historyVisibleToNewMembers { writer.bool(40, fields.value.historyVisibleToNewMembers) }
+        if fields.value.pinMessages.rawValue != 0 { writer.enumeration(32, fields.value.pinMessages) }
+        if fields.value.editInfo.rawValue != 0 { writer.enumeration(24, fields.value.editInfo) }
+        if fields.value.addMembers.rawValue != 0 { writer.enumeration(16, fields.value.addMembers) }
+        if fields.value.sendMessages.rawValue != 0 { writer.enumeration(8, fields.value.sendMessages) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1043,7 +1043,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1084,18 +1084,18 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.etag.isEmpty { writer.string(82, self.etag) }
-        if self.deliveredSequence != 0 { writer.int64(72, self.deliveredSequence) }
-        if self.readSequence != 0 { writer.int64(64, self.readSequence) }
-        if let value = self.visibleToSequence { writer.int64(56, value) }
-        if self.visibleFromSequence != 0 { writer.int64(48, self.visibleFromSequence) }
-        if let value = self.joinTime { writer.message(42, value) }
-        if self.state.rawValue != 0 { writer.enumeration(32, self.state) }
-        if self.role.rawValue != 0 { writer.enumeration(24, self.role) }
-        if !self.user.isEmpty { writer.string(18, self.user) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.etag.isEmpty { writer.string(82, fields.value.etag) }
+        if fields.value.deliveredSequence != 0 { writer.int64(72, fields.value.deliveredSequence) }
+        if fields.value.readSequence != 0 { writer.int64(64, fields.value.readSequence) }
+        if let value = fields.value.visibleToSequence { writer.int64(56, value) }
+        if fields.value.visibleFromSequence != 0 { writer.int64(48, fields.value.visibleFromSequence) }
+        if let value = fields.value.joinTime { writer.message(42, value) }
+        if fields.value.state.rawValue != 0 { writer.enumeration(32, fields.value.state) }
+        if fields.value.role.rawValue != 0 { writer.enumeration(24, fields.value.role) }
+        if !fields.value.user.isEmpty { writer.string(18, fields.value.user) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1171,7 +1171,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1267,11 +1267,11 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.updateTime { writer.message(26, value) }
-        if !self.replyTo.isEmpty { writer.string(18, self.replyTo) }
-        if let value = self.content { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.updateTime { writer.message(26, value) }
+        if !fields.value.replyTo.isEmpty { writer.string(18, fields.value.replyTo) }
+        if let value = fields.value.content { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1307,7 +1307,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1428,27 +1428,27 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.etag.isEmpty { writer.string(154, self.etag) }
-        if self.imported { writer.bool(144, self.imported) }
-        if self.starred { writer.bool(136, self.starred) }
-        if self.pinned { writer.bool(128, self.pinned) }
-        if let value = self.expireTime { writer.message(122, value) }
-        if let value = self.deleteTime { writer.message(114, value) }
-        if let value = self.editTime { writer.message(106, value) }
-        if self.editCount != 0 { writer.int32(96, self.editCount) }
-        writer.message(90, self.reactions)
-        if let value = self.forward { writer.message(82, value) }
-        if let value = self.quoted { writer.message(74, value) }
-        if !self.replyTo.isEmpty { writer.string(66, self.replyTo) }
-        if self.deliveryState.rawValue != 0 { writer.enumeration(56, self.deliveryState) }
-        if self.mine { writer.bool(48, self.mine) }
-        if let value = self.content { writer.message(42, value) }
-        if let value = self.sendTime { writer.message(34, value) }
-        if !self.sender.isEmpty { writer.string(26, self.sender) }
-        if self.sequence != 0 { writer.int64(16, self.sequence) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.etag.isEmpty { writer.string(154, fields.value.etag) }
+        if fields.value.imported { writer.bool(144, fields.value.imported) }
+        if fields.value.starred { writer.bool(136, fields.value.starred) }
+        if fields.value.pinned { writer.bool(128, fields.value.pinned) }
+        if let value = fields.value.expireTime { writer.message(122, value) }
+        if let value = fields.value.deleteTime { writer.message(114, value) }
+        if let value = fields.value.editTime { writer.message(106, value) }
+        if fields.value.editCount != 0 { writer.int32(96, fields.value.editCount) }
+        writer.message(90, fields.value.reactions)
+        if let value = fields.value.forward { writer.message(82, value) }
+        if let value = fields.value.quoted { writer.message(74, value) }
+        if !fields.value.replyTo.isEmpty { writer.string(66, fields.value.replyTo) }
+        if fields.value.deliveryState.rawValue != 0 { writer.enumeration(56, fields.value.deliveryState) }
+        if fields.value.mine { writer.bool(48, fields.value.mine) }
+        if let value = fields.value.content { writer.message(42, value) }
+        if let value = fields.value.sendTime { writer.message(34, value) }
+        if !fields.value.sender.isEmpty { writer.string(26, fields.value.sender) }
+        if fields.value.sequence != 0 { writer.int64(16, fields.value.sequence) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1572,7 +1572,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2323,15 +2323,15 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if self.requiresApproval { writer.bool(56, self.requiresApproval) }
-        if self.useCount != 0 { writer.int32(48, self.useCount) }
-        if self.maxUses != 0 { writer.int32(40, self.maxUses) }
-        if let value = self.expireTime { writer.message(34, value) }
-        if let value = self.createTime { writer.message(26, value) }
-        if !self.code.isEmpty { writer.string(18, self.code) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if fields.value.requiresApproval { writer.bool(56, fields.value.requiresApproval) }
+        if fields.value.useCount != 0 { writer.int32(48, fields.value.useCount) }
+        if fields.value.maxUses != 0 { writer.int32(40, fields.value.maxUses) }
+        if let value = fields.value.expireTime { writer.message(34, value) }
+        if let value = fields.value.createTime { writer.message(26, value) }
+        if !fields.value.code.isEmpty { writer.string(18, fields.value.code) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2389,7 +2389,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2638,9 +2638,9 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        switch self.event {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        switch fields.value.event {
         case nil: break
         case .chatSnapshot(let value)?: writer.message(82, value)
         case .caughtUp(let value)?: writer.message(90, value)
@@ -2661,9 +2661,9 @@ extension Chat {
         case .typing(let value)?: writer.message(402, value)
         case .presence(let value)?: writer.message(410, value)
         }
-        if self.historical { writer.bool(32, self.historical) }
-        if let value = self.commitTime { writer.message(26, value) }
-        if !self.resumeToken.isEmpty { writer.string(10, self.resumeToken) }
+        if fields.value.historical { writer.bool(32, fields.value.historical) }
+        if let value = fields.value.commitTime { writer.message(26, value) }
+        if !fields.value.resumeToken.isEmpty { writer.string(10, fields.value.resumeToken) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2706,7 +2706,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -3275,9 +3275,9 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.settings { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.settings { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -3303,7 +3303,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -4763,10 +4763,10 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.updateMask { writer.message(18, value) }
-        if let value = self.settings { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.updateMask { writer.message(18, value) }
+        if let value = fields.value.settings { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -4797,7 +4797,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -4820,9 +4820,9 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.settings { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.settings { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -4848,7 +4848,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -5714,13 +5714,13 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.clientTime { writer.message(50, value) }
-        if !self.replyTo.isEmpty { writer.string(34, self.replyTo) }
-        if let value = self.content { writer.message(26, value) }
-        if !self.messageId.isEmpty { writer.string(18, self.messageId) }
-        if !self.parent.isEmpty { writer.string(10, self.parent) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.clientTime { writer.message(50, value) }
+        if !fields.value.replyTo.isEmpty { writer.string(34, fields.value.replyTo) }
+        if let value = fields.value.content { writer.message(26, value) }
+        if !fields.value.messageId.isEmpty { writer.string(18, fields.value.messageId) }
+        if !fields.value.parent.isEmpty { writer.string(10, fields.value.parent) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -5769,7 +5769,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -6028,12 +6028,12 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.requestId.isEmpty { writer.string(34, self.requestId) }
-        if !self.etag.isEmpty { writer.string(26, self.etag) }
-        if let value = self.content { writer.message(18, value) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.requestId.isEmpty { writer.string(34, fields.value.requestId) }
+        if !fields.value.etag.isEmpty { writer.string(26, fields.value.etag) }
+        if let value = fields.value.content { writer.message(18, value) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -6075,7 +6075,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -7369,15 +7369,15 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.resolution.isEmpty { writer.string(58, self.resolution) }
-        if let value = self.resolveTime { writer.message(50, value) }
-        if let value = self.createTime { writer.message(42, value) }
-        if !self.reason.isEmpty { writer.string(34, self.reason) }
-        if !self.reporter.isEmpty { writer.string(26, self.reporter) }
-        if !self.message.isEmpty { writer.string(18, self.message) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.resolution.isEmpty { writer.string(58, fields.value.resolution) }
+        if let value = fields.value.resolveTime { writer.message(50, value) }
+        if let value = fields.value.createTime { writer.message(42, value) }
+        if !fields.value.reason.isEmpty { writer.string(34, fields.value.reason) }
+        if !fields.value.reporter.isEmpty { writer.string(26, fields.value.reporter) }
+        if !fields.value.message.isEmpty { writer.string(18, fields.value.message) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -7435,7 +7435,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)

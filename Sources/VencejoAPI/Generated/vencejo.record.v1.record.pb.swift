@@ -274,15 +274,15 @@ extension Record {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.etag.isEmpty { writer.string(66, self.etag) }
-        if !self.changeToken.isEmpty { writer.string(58, self.changeToken) }
-        if let value = self.updateTime { writer.message(50, value) }
-        if let value = self.createTime { writer.message(42, value) }
-        if let value = self.capabilities { writer.message(26, value) }
-        if !self.owner.isEmpty { writer.string(18, self.owner) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.etag.isEmpty { writer.string(66, fields.value.etag) }
+        if !fields.value.changeToken.isEmpty { writer.string(58, fields.value.changeToken) }
+        if let value = fields.value.updateTime { writer.message(50, value) }
+        if let value = fields.value.createTime { writer.message(42, value) }
+        if let value = fields.value.capabilities { writer.message(26, value) }
+        if !fields.value.owner.isEmpty { writer.string(18, fields.value.owner) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -341,7 +341,7 @@ extension Record {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -424,16 +424,16 @@ extension Record {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.lastModifier.isEmpty { writer.string(66, self.lastModifier) }
-        if !self.creator.isEmpty { writer.string(58, self.creator) }
-        if let value = self.updateTime { writer.message(50, value) }
-        if let value = self.createTime { writer.message(42, value) }
-        if !self.changeTag.isEmpty { writer.string(34, self.changeTag) }
-        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoAPI::Record.Value>.self, 26, self.fields)
-        if !self.recordType.isEmpty { writer.string(18, self.recordType) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.lastModifier.isEmpty { writer.string(66, fields.value.lastModifier) }
+        if !fields.value.creator.isEmpty { writer.string(58, fields.value.creator) }
+        if let value = fields.value.updateTime { writer.message(50, value) }
+        if let value = fields.value.createTime { writer.message(42, value) }
+        if !fields.value.changeTag.isEmpty { writer.string(34, fields.value.changeTag) }
+        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoAPI::Record.Value>.self, 26, fields.value.fields)
+        if !fields.value.recordType.isEmpty { writer.string(18, fields.value.recordType) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -498,7 +498,7 @@ extension Record {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -548,9 +548,9 @@ extension Record {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        switch self.kind {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        switch fields.value.kind {
         case nil: break
         case .stringValue(let value)?: writer.string(10, value)
         case .int64Value(let value)?: writer.int64(16, value)
@@ -586,7 +586,7 @@ extension Record {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -817,11 +817,11 @@ extension Record {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.relativeTo { writer.message(26, value) }
-        if self.descending { writer.bool(16, self.descending) }
-        if !self.field.isEmpty { writer.string(10, self.field) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.relativeTo { writer.message(26, value) }
+        if fields.value.descending { writer.bool(16, fields.value.descending) }
+        if !fields.value.field.isEmpty { writer.string(10, fields.value.field) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -858,7 +858,7 @@ extension Record {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -934,9 +934,9 @@ extension Record {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        switch self.kind {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        switch fields.value.kind {
         case nil: break
         case .allOf(let value)?: writer.message(10, value)
         case .anyOf(let value)?: writer.message(18, value)
@@ -973,7 +973,7 @@ extension Record {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1204,11 +1204,11 @@ extension Record {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if self.radiusMeters.bitPattern != 0 { writer.double(25, self.radiusMeters) }
-        if let value = self.center { writer.message(18, value) }
-        if !self.field.isEmpty { writer.string(10, self.field) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if fields.value.radiusMeters.bitPattern != 0 { writer.double(25, fields.value.radiusMeters) }
+        if let value = fields.value.center { writer.message(18, value) }
+        if !fields.value.field.isEmpty { writer.string(10, fields.value.field) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1244,7 +1244,7 @@ extension Record {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1956,13 +1956,13 @@ extension Record {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.pageToken.isEmpty { writer.string(42, self.pageToken) }
-        if self.pageSize != 0 { writer.int32(32, self.pageSize) }
-        if let value = self.desiredKeys { writer.message(26, value) }
-        if let value = self.query { writer.message(18, value) }
-        if !self.parent.isEmpty { writer.string(10, self.parent) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.pageToken.isEmpty { writer.string(42, fields.value.pageToken) }
+        if fields.value.pageSize != 0 { writer.int32(32, fields.value.pageSize) }
+        if let value = fields.value.desiredKeys { writer.message(26, value) }
+        if let value = fields.value.query { writer.message(18, value) }
+        if !fields.value.parent.isEmpty { writer.string(10, fields.value.parent) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2011,7 +2011,7 @@ extension Record {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2279,14 +2279,14 @@ extension Record {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.heartbeatInterval { writer.message(50, value) }
-        if let value = self.desiredKeys { writer.message(42, value) }
-        if self.includeSnapshot { writer.bool(32, self.includeSnapshot) }
-        if !self.resumeToken.isEmpty { writer.string(26, self.resumeToken) }
-        writer.message(18, self.targets)
-        if !self.parent.isEmpty { writer.string(10, self.parent) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.heartbeatInterval { writer.message(50, value) }
+        if let value = fields.value.desiredKeys { writer.message(42, value) }
+        if fields.value.includeSnapshot { writer.bool(32, fields.value.includeSnapshot) }
+        if !fields.value.resumeToken.isEmpty { writer.string(26, fields.value.resumeToken) }
+        writer.message(18, fields.value.targets)
+        if !fields.value.parent.isEmpty { writer.string(10, fields.value.parent) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2340,7 +2340,7 @@ extension Record {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2479,9 +2479,9 @@ extension Record {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        switch self.event {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        switch fields.value.event {
         case nil: break
         case .recordMatched(let value)?: writer.message(82, value)
         case .recordUnmatched(let value)?: writer.message(90, value)
@@ -2493,10 +2493,10 @@ extension Record {
         case .closing(let value)?: writer.message(186, value)
         case .targetFailed(let value)?: writer.message(194, value)
         }
-        writer.packed(VencejoProtobuf::Wire.Int32.self, 42, self.targetIds)
-        if self.historical { writer.bool(32, self.historical) }
-        if let value = self.commitTime { writer.message(26, value) }
-        if !self.resumeToken.isEmpty { writer.string(10, self.resumeToken) }
+        writer.packed(VencejoProtobuf::Wire.Int32.self, 42, fields.value.targetIds)
+        if fields.value.historical { writer.bool(32, fields.value.historical) }
+        if let value = fields.value.commitTime { writer.message(26, value) }
+        if !fields.value.resumeToken.isEmpty { writer.string(10, fields.value.resumeToken) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2543,7 +2543,7 @@ extension Record {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)

@@ -139,19 +139,19 @@ extension OTLPTrace {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if self.flags != 0 { writer.fixedUInt32(133, self.flags) }
-        if let value = self.status { writer.message(122, value) }
-        writer.message(74, self.attributes)
-        if self.endTimeUnixNano != 0 { writer.fixedUInt64(65, self.endTimeUnixNano) }
-        if self.startTimeUnixNano != 0 { writer.fixedUInt64(57, self.startTimeUnixNano) }
-        if self.kind.rawValue != 0 { writer.enumeration(48, self.kind) }
-        if !self.name.isEmpty { writer.string(42, self.name) }
-        if !self.parentSpanId.isEmpty { writer.bytes(34, self.parentSpanId) }
-        if !self.traceState.isEmpty { writer.string(26, self.traceState) }
-        if !self.spanId.isEmpty { writer.bytes(18, self.spanId) }
-        if !self.traceId.isEmpty { writer.bytes(10, self.traceId) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if fields.value.flags != 0 { writer.fixedUInt32(133, fields.value.flags) }
+        if let value = fields.value.status { writer.message(122, value) }
+        writer.message(74, fields.value.attributes)
+        if fields.value.endTimeUnixNano != 0 { writer.fixedUInt64(65, fields.value.endTimeUnixNano) }
+        if fields.value.startTimeUnixNano != 0 { writer.fixedUInt64(57, fields.value.startTimeUnixNano) }
+        if fields.value.kind.rawValue != 0 { writer.enumeration(48, fields.value.kind) }
+        if !fields.value.name.isEmpty { writer.string(42, fields.value.name) }
+        if !fields.value.parentSpanId.isEmpty { writer.bytes(34, fields.value.parentSpanId) }
+        if !fields.value.traceState.isEmpty { writer.string(26, fields.value.traceState) }
+        if !fields.value.spanId.isEmpty { writer.bytes(18, fields.value.spanId) }
+        if !fields.value.traceId.isEmpty { writer.bytes(10, fields.value.traceId) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -233,7 +233,7 @@ extension OTLPTrace {
       self.storage.value.decode(from: &reader)
     }
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)

@@ -60,15 +60,15 @@ extension Google {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if self.syntax.rawValue != 0 { writer.enumeration(56, self.syntax) }
-        writer.message(50, self.mixins)
-        if let value = self.sourceContext { writer.message(42, value) }
-        if !self.version.isEmpty { writer.string(34, self.version) }
-        writer.message(26, self.options)
-        writer.message(18, self.methods)
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if fields.value.syntax.rawValue != 0 { writer.enumeration(56, fields.value.syntax) }
+        writer.message(50, fields.value.mixins)
+        if let value = fields.value.sourceContext { writer.message(42, value) }
+        if !fields.value.version.isEmpty { writer.string(34, fields.value.version) }
+        writer.message(26, fields.value.options)
+        writer.message(18, fields.value.methods)
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -151,7 +151,7 @@ extension Google {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)

@@ -216,60 +216,62 @@ extension Google {
       }
       public static var allCases: [Self] { [.noneValue, .proto3Optional, .supportsEditions] }
     }
+  }
+}
 
-    /// A file to write.
-    public struct File: VencejoProtobuf::Message {
-      /// Its path below the output directory.
-      public var name: Swift::String?
-      /// Where in another plugin's file to insert the content.
-      public var insertionPoint: Swift::String?
-      public var content: Swift::String?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
+extension VencejoProtobuf::Google.CodeGeneratorResponse {
+  /// A file to write.
+  public struct File: VencejoProtobuf::Message {
+    /// Its path below the output directory.
+    public var name: Swift::String?
+    /// Where in another plugin's file to insert the content.
+    public var insertionPoint: Swift::String?
+    public var content: Swift::String?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
 
-      public static var messageName: Swift::String { "google.protobuf.compiler.CodeGeneratorResponse.File" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.pluginProto }
-      public init() {}
-      public init(
-        name: Swift::String? = nil,
-        insertionPoint: Swift::String? = nil,
-        content: Swift::String? = nil
-      ) {
-        self.name = name
-        self.insertionPoint = insertionPoint
-        self.content = content
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
-          case 18: if let value = reader.looseString(&self.unknownFields) { self.insertionPoint = value }
-          case 122: if let value = reader.looseString(&self.unknownFields) { self.content = value }
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
+    public static var messageName: Swift::String { "google.protobuf.compiler.CodeGeneratorResponse.File" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.pluginProto }
+    public init() {}
+    public init(
+      name: Swift::String? = nil,
+      insertionPoint: Swift::String? = nil,
+      content: Swift::String? = nil
+    ) {
+      self.name = name
+      self.insertionPoint = insertionPoint
+      self.content = content
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
+        case 18: if let value = reader.looseString(&self.unknownFields) { self.insertionPoint = value }
+        case 122: if let value = reader.looseString(&self.unknownFields) { self.content = value }
+        default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.content { writer.string(122, value) }
-        if let value = self.insertionPoint { writer.string(18, value) }
-        if let value = self.name { writer.string(10, value) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.name != right.name { return false }
-        if left.insertionPoint != right.insertionPoint { return false }
-        if left.content != right.content { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.name)
-        hasher.combine(self.insertionPoint)
-        hasher.combine(self.content)
-        hasher.combine(self.unknownFields)
-      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.content { writer.string(122, value) }
+      if let value = self.insertionPoint { writer.string(18, value) }
+      if let value = self.name { writer.string(10, value) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.name != right.name { return false }
+      if left.insertionPoint != right.insertionPoint { return false }
+      if left.content != right.content { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.name)
+      hasher.combine(self.insertionPoint)
+      hasher.combine(self.content)
+      hasher.combine(self.unknownFields)
     }
   }
 }

@@ -319,22 +319,22 @@ extension Google {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.list(VencejoProtobuf::Wire.LooseString.self, 122, self.optionDependency)
-        if let value = self.edition { writer.enumeration(112, value) }
-        if let value = self.syntax { writer.string(98, value) }
-        writer.list(VencejoProtobuf::Wire.Int32.self, 88, self.weakDependency)
-        writer.list(VencejoProtobuf::Wire.Int32.self, 80, self.publicDependency)
-        if let value = self.sourceCodeInfo { writer.message(74, value) }
-        if let value = self.options { writer.message(66, value) }
-        writer.message(58, self.`extension`)
-        writer.message(50, self.service)
-        writer.message(42, self.enumType)
-        writer.message(34, self.messageType)
-        writer.list(VencejoProtobuf::Wire.LooseString.self, 26, self.dependency)
-        if let value = self.package { writer.string(18, value) }
-        if let value = self.name { writer.string(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        writer.list(VencejoProtobuf::Wire.LooseString.self, 122, fields.value.optionDependency)
+        if let value = fields.value.edition { writer.enumeration(112, value) }
+        if let value = fields.value.syntax { writer.string(98, value) }
+        writer.list(VencejoProtobuf::Wire.Int32.self, 88, fields.value.weakDependency)
+        writer.list(VencejoProtobuf::Wire.Int32.self, 80, fields.value.publicDependency)
+        if let value = fields.value.sourceCodeInfo { writer.message(74, value) }
+        if let value = fields.value.options { writer.message(66, value) }
+        writer.message(58, fields.value.`extension`)
+        writer.message(50, fields.value.service)
+        writer.message(42, fields.value.enumType)
+        writer.message(34, fields.value.messageType)
+        writer.list(VencejoProtobuf::Wire.LooseString.self, 26, fields.value.dependency)
+        if let value = fields.value.package { writer.string(18, value) }
+        if let value = fields.value.name { writer.string(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -425,7 +425,7 @@ extension Google {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -478,19 +478,19 @@ extension Google {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.visibility { writer.enumeration(88, value) }
-        writer.list(VencejoProtobuf::Wire.LooseString.self, 82, self.reservedName)
-        writer.message(74, self.reservedRange)
-        writer.message(66, self.oneofDecl)
-        if let value = self.options { writer.message(58, value) }
-        writer.message(50, self.`extension`)
-        writer.message(42, self.extensionRange)
-        writer.message(34, self.enumType)
-        writer.message(26, self.nestedType)
-        writer.message(18, self.field)
-        if let value = self.name { writer.string(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.visibility { writer.enumeration(88, value) }
+        writer.list(VencejoProtobuf::Wire.LooseString.self, 82, fields.value.reservedName)
+        writer.message(74, fields.value.reservedRange)
+        writer.message(66, fields.value.oneofDecl)
+        if let value = fields.value.options { writer.message(58, value) }
+        writer.message(50, fields.value.`extension`)
+        writer.message(42, fields.value.extensionRange)
+        writer.message(34, fields.value.enumType)
+        writer.message(26, fields.value.nestedType)
+        writer.message(18, fields.value.field)
+        if let value = fields.value.name { writer.string(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -566,7 +566,7 @@ extension Google {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -581,125 +581,6 @@ extension Google {
       if let path = VencejoProtobuf::Required.missing(in: self.storage.value.oneofDecl, "oneof_decl") { return path }
       if let path = VencejoProtobuf::Required.missing(in: self.storage.value.options, "options") { return path }
       return nil
-    }
-
-    /// Field numbers set aside for extensions.
-    public struct ExtensionRange: VencejoProtobuf::Message {
-      struct Storage: Swift::Sendable {
-        var start: Swift::Int32?
-        var end: Swift::Int32?
-        var options: VencejoProtobuf::Google.ExtensionRangeOptions?
-        var unknownFields = VencejoProtobuf::UnknownFields()
-        @inline(never)
-        mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-          while true {
-            let tag = reader.nextTag()
-            switch tag {
-            case 0: return
-            case 8: self.start = reader.int32()
-            case 16: self.end = reader.int32()
-            case 26: reader.message(into: &self.options)
-            default: reader.unknown(tag, into: &self.unknownFields)
-            }
-          }
-        }
-        @inline(never)
-        func encode(to writer: inout VencejoProtobuf::WireWriter) {
-          writer.unknown(self.unknownFields)
-          if let value = self.options { writer.message(26, value) }
-          if let value = self.end { writer.int32(16, value) }
-          if let value = self.start { writer.int32(8, value) }
-        }
-      }
-      var storage = VencejoProtobuf::Boxed(Storage())
-
-      public var start: Swift::Int32? {
-        get { self.storage.value.start }
-        _modify { yield &self.storage.value.start }
-      }
-      public var end: Swift::Int32? {
-        get { self.storage.value.end }
-        _modify { yield &self.storage.value.end }
-      }
-      public var options: VencejoProtobuf::Google.ExtensionRangeOptions? {
-        get { self.storage.value.options }
-        _modify { yield &self.storage.value.options }
-      }
-      public var unknownFields: VencejoProtobuf::UnknownFields {
-        get { self.storage.value.unknownFields }
-        _modify { yield &self.storage.value.unknownFields }
-      }
-
-      public static var messageName: Swift::String { "google.protobuf.DescriptorProto.ExtensionRange" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-      public init() {}
-      public init(
-        start: Swift::Int32? = nil,
-        end: Swift::Int32? = nil,
-        options: VencejoProtobuf::Google.ExtensionRangeOptions? = nil
-      ) {
-        self.storage = VencejoProtobuf::Boxed(Storage(start: start, end: end, options: options))
-      }
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        self.storage.value.decode(from: &reader)
-      }
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        self.storage.value.encode(to: &writer)
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        left.storage === right.storage || left.isEncodedLike(right)
-      }
-
-      public var missingRequiredField: Swift::String? {
-        if let path = VencejoProtobuf::Required.missing(in: self.storage.value.options, "options") { return path }
-        return nil
-      }
-    }
-
-    /// Field numbers that must not be used again.
-    public struct ReservedRange: VencejoProtobuf::Message {
-      public var start: Swift::Int32?
-      public var end: Swift::Int32?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "google.protobuf.DescriptorProto.ReservedRange" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-      public init() {}
-      public init(
-        start: Swift::Int32? = nil,
-        end: Swift::Int32? = nil
-      ) {
-        self.start = start
-        self.end = end
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 8: self.start = reader.int32()
-          case 16: self.end = reader.int32()
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.end { writer.int32(16, value) }
-        if let value = self.start { writer.int32(8, value) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.start != right.start { return false }
-        if left.end != right.end { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.start)
-        hasher.combine(self.end)
-        hasher.combine(self.unknownFields)
-      }
     }
   }
 
@@ -772,73 +653,6 @@ extension Google {
       }
       public static var allCases: [Self] { [.declaration, .unverified] }
     }
-
-    /// An extension that may use a number of the range.
-    public struct Declaration: VencejoProtobuf::Message {
-      public var number: Swift::Int32?
-      public var fullName: Swift::String?
-      public var type: Swift::String?
-      public var reserved: Swift::Bool?
-      public var repeated: Swift::Bool?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "google.protobuf.ExtensionRangeOptions.Declaration" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-      public init() {}
-      public init(
-        number: Swift::Int32? = nil,
-        fullName: Swift::String? = nil,
-        type: Swift::String? = nil,
-        reserved: Swift::Bool? = nil,
-        repeated: Swift::Bool? = nil
-      ) {
-        self.number = number
-        self.fullName = fullName
-        self.type = type
-        self.reserved = reserved
-        self.repeated = repeated
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 8: self.number = reader.int32()
-          case 18: if let value = reader.looseString(&self.unknownFields) { self.fullName = value }
-          case 26: if let value = reader.looseString(&self.unknownFields) { self.type = value }
-          case 40: self.reserved = reader.bool()
-          case 48: self.repeated = reader.bool()
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.repeated { writer.bool(48, value) }
-        if let value = self.reserved { writer.bool(40, value) }
-        if let value = self.type { writer.string(26, value) }
-        if let value = self.fullName { writer.string(18, value) }
-        if let value = self.number { writer.int32(8, value) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.number != right.number { return false }
-        if left.fullName != right.fullName { return false }
-        if left.type != right.type { return false }
-        if left.reserved != right.reserved { return false }
-        if left.repeated != right.repeated { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.number)
-        hasher.combine(self.fullName)
-        hasher.combine(self.type)
-        hasher.combine(self.reserved)
-        hasher.combine(self.repeated)
-        hasher.combine(self.unknownFields)
-      }
-    }
   }
 
   /// A field, or an extension.
@@ -878,19 +692,19 @@ extension Google {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.proto3Optional { writer.bool(136, value) }
-        if let value = self.jsonName { writer.string(82, value) }
-        if let value = self.oneofIndex { writer.int32(72, value) }
-        if let value = self.options { writer.message(66, value) }
-        if let value = self.defaultValue { writer.string(58, value) }
-        if let value = self.typeName { writer.string(50, value) }
-        if let value = self.type { writer.enumeration(40, value) }
-        if let value = self.label { writer.enumeration(32, value) }
-        if let value = self.number { writer.int32(24, value) }
-        if let value = self.extendee { writer.string(18, value) }
-        if let value = self.name { writer.string(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.proto3Optional { writer.bool(136, value) }
+        if let value = fields.value.jsonName { writer.string(82, value) }
+        if let value = fields.value.oneofIndex { writer.int32(72, value) }
+        if let value = fields.value.options { writer.message(66, value) }
+        if let value = fields.value.defaultValue { writer.string(58, value) }
+        if let value = fields.value.typeName { writer.string(50, value) }
+        if let value = fields.value.type { writer.enumeration(40, value) }
+        if let value = fields.value.label { writer.enumeration(32, value) }
+        if let value = fields.value.number { writer.int32(24, value) }
+        if let value = fields.value.extendee { writer.string(18, value) }
+        if let value = fields.value.name { writer.string(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -966,7 +780,7 @@ extension Google {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1048,10 +862,10 @@ extension Google {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.options { writer.message(18, value) }
-        if let value = self.name { writer.string(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.options { writer.message(18, value) }
+        if let value = fields.value.name { writer.string(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1082,7 +896,7 @@ extension Google {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1154,52 +968,6 @@ extension Google {
       if let path = VencejoProtobuf::Required.missing(in: self.options, "options") { return path }
       return nil
     }
-
-    /// Numbers that must not be used again; both ends belong to the range.
-    public struct EnumReservedRange: VencejoProtobuf::Message {
-      public var start: Swift::Int32?
-      public var end: Swift::Int32?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "google.protobuf.EnumDescriptorProto.EnumReservedRange" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-      public init() {}
-      public init(
-        start: Swift::Int32? = nil,
-        end: Swift::Int32? = nil
-      ) {
-        self.start = start
-        self.end = end
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 8: self.start = reader.int32()
-          case 16: self.end = reader.int32()
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.end { writer.int32(16, value) }
-        if let value = self.start { writer.int32(8, value) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.start != right.start { return false }
-        if left.end != right.end { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.start)
-        hasher.combine(self.end)
-        hasher.combine(self.unknownFields)
-      }
-    }
   }
 
   /// A value of an enum.
@@ -1269,11 +1037,11 @@ extension Google {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.options { writer.message(26, value) }
-        writer.message(18, self.method)
-        if let value = self.name { writer.string(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.options { writer.message(26, value) }
+        writer.message(18, fields.value.method)
+        if let value = fields.value.name { writer.string(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1309,7 +1077,7 @@ extension Google {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1349,14 +1117,14 @@ extension Google {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.serverStreaming { writer.bool(48, value) }
-        if let value = self.clientStreaming { writer.bool(40, value) }
-        if let value = self.options { writer.message(34, value) }
-        if let value = self.outputType { writer.string(26, value) }
-        if let value = self.inputType { writer.string(18, value) }
-        if let value = self.name { writer.string(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.serverStreaming { writer.bool(48, value) }
+        if let value = fields.value.clientStreaming { writer.bool(40, value) }
+        if let value = fields.value.options { writer.message(34, value) }
+        if let value = fields.value.outputType { writer.string(26, value) }
+        if let value = fields.value.inputType { writer.string(18, value) }
+        if let value = fields.value.name { writer.string(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1407,7 +1175,7 @@ extension Google {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1482,29 +1250,29 @@ extension Google {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.message(7994, self.uninterpretedOption)
-        if let value = self.features { writer.message(402, value) }
-        if let value = self.rubyPackage { writer.string(362, value) }
-        if let value = self.phpMetadataNamespace { writer.string(354, value) }
-        if let value = self.phpNamespace { writer.string(330, value) }
-        if let value = self.phpClassPrefix { writer.string(322, value) }
-        if let value = self.swiftPrefix { writer.string(314, value) }
-        if let value = self.csharpNamespace { writer.string(298, value) }
-        if let value = self.objcClassPrefix { writer.string(290, value) }
-        if let value = self.ccEnableArenas { writer.bool(248, value) }
-        if let value = self.javaStringCheckUtf8 { writer.bool(216, value) }
-        if let value = self.deprecated { writer.bool(184, value) }
-        if let value = self.javaGenerateEqualsAndHash { writer.bool(160, value) }
-        if let value = self.pyGenericServices { writer.bool(144, value) }
-        if let value = self.javaGenericServices { writer.bool(136, value) }
-        if let value = self.ccGenericServices { writer.bool(128, value) }
-        if let value = self.goPackage { writer.string(90, value) }
-        if let value = self.javaMultipleFiles { writer.bool(80, value) }
-        if let value = self.optimizeFor { writer.enumeration(72, value) }
-        if let value = self.javaOuterClassname { writer.string(66, value) }
-        if let value = self.javaPackage { writer.string(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        writer.message(7994, fields.value.uninterpretedOption)
+        if let value = fields.value.features { writer.message(402, value) }
+        if let value = fields.value.rubyPackage { writer.string(362, value) }
+        if let value = fields.value.phpMetadataNamespace { writer.string(354, value) }
+        if let value = fields.value.phpNamespace { writer.string(330, value) }
+        if let value = fields.value.phpClassPrefix { writer.string(322, value) }
+        if let value = fields.value.swiftPrefix { writer.string(314, value) }
+        if let value = fields.value.csharpNamespace { writer.string(298, value) }
+        if let value = fields.value.objcClassPrefix { writer.string(290, value) }
+        if let value = fields.value.ccEnableArenas { writer.bool(248, value) }
+        if let value = fields.value.javaStringCheckUtf8 { writer.bool(216, value) }
+        if let value = fields.value.deprecated { writer.bool(184, value) }
+        if let value = fields.value.javaGenerateEqualsAndHash { writer.bool(160, value) }
+        if let value = fields.value.pyGenericServices { writer.bool(144, value) }
+        if let value = fields.value.javaGenericServices { writer.bool(136, value) }
+        if let value = fields.value.ccGenericServices { writer.bool(128, value) }
+        if let value = fields.value.goPackage { writer.string(90, value) }
+        if let value = fields.value.javaMultipleFiles { writer.bool(80, value) }
+        if let value = fields.value.optimizeFor { writer.enumeration(72, value) }
+        if let value = fields.value.javaOuterClassname { writer.string(66, value) }
+        if let value = fields.value.javaPackage { writer.string(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1631,7 +1399,7 @@ extension Google {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1714,15 +1482,15 @@ extension Google {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.message(7994, self.uninterpretedOption)
-        if let value = self.features { writer.message(98, value) }
-        if let value = self.deprecatedLegacyJsonFieldConflicts { writer.bool(88, value) }
-        if let value = self.mapEntry { writer.bool(56, value) }
-        if let value = self.deprecated { writer.bool(24, value) }
-        if let value = self.noStandardDescriptorAccessor { writer.bool(16, value) }
-        if let value = self.messageSetWireFormat { writer.bool(8, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        writer.message(7994, fields.value.uninterpretedOption)
+        if let value = fields.value.features { writer.message(98, value) }
+        if let value = fields.value.deprecatedLegacyJsonFieldConflicts { writer.bool(88, value) }
+        if let value = fields.value.mapEntry { writer.bool(56, value) }
+        if let value = fields.value.deprecated { writer.bool(24, value) }
+        if let value = fields.value.noStandardDescriptorAccessor { writer.bool(16, value) }
+        if let value = fields.value.messageSetWireFormat { writer.bool(8, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1779,7 +1547,7 @@ extension Google {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1843,22 +1611,22 @@ extension Google {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.message(7994, self.uninterpretedOption)
-        if let value = self.featureSupport { writer.message(178, value) }
-        if let value = self.features { writer.message(170, value) }
-        writer.message(162, self.editionDefaults)
-        writer.list(VencejoProtobuf::Wire.ClosedEnum<VencejoProtobuf::Google.FieldOptions.OptionTargetType>.self, 152, self.targets)
-        if let value = self.retention { writer.enumeration(136, value) }
-        if let value = self.debugRedact { writer.bool(128, value) }
-        if let value = self.unverifiedLazy { writer.bool(120, value) }
-        if let value = self.weak { writer.bool(80, value) }
-        if let value = self.jstype { writer.enumeration(48, value) }
-        if let value = self.lazy { writer.bool(40, value) }
-        if let value = self.deprecated { writer.bool(24, value) }
-        if let value = self.packed { writer.bool(16, value) }
-        if let value = self.ctype { writer.enumeration(8, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        writer.message(7994, fields.value.uninterpretedOption)
+        if let value = fields.value.featureSupport { writer.message(178, value) }
+        if let value = fields.value.features { writer.message(170, value) }
+        writer.message(162, fields.value.editionDefaults)
+        writer.list(VencejoProtobuf::Wire.ClosedEnum<VencejoProtobuf::Google.FieldOptions.OptionTargetType>.self, 152, fields.value.targets)
+        if let value = fields.value.retention { writer.enumeration(136, value) }
+        if let value = fields.value.debugRedact { writer.bool(128, value) }
+        if let value = fields.value.unverifiedLazy { writer.bool(120, value) }
+        if let value = fields.value.weak { writer.bool(80, value) }
+        if let value = fields.value.jstype { writer.enumeration(48, value) }
+        if let value = fields.value.lazy { writer.bool(40, value) }
+        if let value = fields.value.deprecated { writer.bool(24, value) }
+        if let value = fields.value.packed { writer.bool(16, value) }
+        if let value = fields.value.ctype { writer.enumeration(8, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1950,7 +1718,7 @@ extension Google {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2060,119 +1828,6 @@ extension Google {
       }
       public static var allCases: [Self] { [.targetTypeUnknown, .targetTypeFile, .targetTypeExtensionRange, .targetTypeMessage, .targetTypeField, .targetTypeOneof, .targetTypeEnum, .targetTypeEnumEntry, .targetTypeService, .targetTypeMethod] }
     }
-
-    /// The default of a feature from an edition on.
-    public struct EditionDefault: VencejoProtobuf::Message {
-      public var edition: VencejoProtobuf::Google.Edition?
-      public var value: Swift::String?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "google.protobuf.FieldOptions.EditionDefault" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-      public init() {}
-      public init(
-        edition: VencejoProtobuf::Google.Edition? = nil,
-        value: Swift::String? = nil
-      ) {
-        self.edition = edition
-        self.value = value
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 24: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.edition = value }
-          case 18: if let value = reader.looseString(&self.unknownFields) { self.value = value }
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.edition { writer.enumeration(24, value) }
-        if let value = self.value { writer.string(18, value) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.edition != right.edition { return false }
-        if left.value != right.value { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.edition)
-        hasher.combine(self.value)
-        hasher.combine(self.unknownFields)
-      }
-    }
-
-    /// The editions a feature exists in.
-    public struct FeatureSupport: VencejoProtobuf::Message {
-      public var editionIntroduced: VencejoProtobuf::Google.Edition?
-      public var editionDeprecated: VencejoProtobuf::Google.Edition?
-      public var deprecationWarning: Swift::String?
-      public var editionRemoved: VencejoProtobuf::Google.Edition?
-      public var removalError: Swift::String?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "google.protobuf.FieldOptions.FeatureSupport" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-      public init() {}
-      public init(
-        editionIntroduced: VencejoProtobuf::Google.Edition? = nil,
-        editionDeprecated: VencejoProtobuf::Google.Edition? = nil,
-        deprecationWarning: Swift::String? = nil,
-        editionRemoved: VencejoProtobuf::Google.Edition? = nil,
-        removalError: Swift::String? = nil
-      ) {
-        self.editionIntroduced = editionIntroduced
-        self.editionDeprecated = editionDeprecated
-        self.deprecationWarning = deprecationWarning
-        self.editionRemoved = editionRemoved
-        self.removalError = removalError
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 8: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.editionIntroduced = value }
-          case 16: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.editionDeprecated = value }
-          case 26: if let value = reader.looseString(&self.unknownFields) { self.deprecationWarning = value }
-          case 32: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.editionRemoved = value }
-          case 42: if let value = reader.looseString(&self.unknownFields) { self.removalError = value }
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.removalError { writer.string(42, value) }
-        if let value = self.editionRemoved { writer.enumeration(32, value) }
-        if let value = self.deprecationWarning { writer.string(26, value) }
-        if let value = self.editionDeprecated { writer.enumeration(16, value) }
-        if let value = self.editionIntroduced { writer.enumeration(8, value) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.editionIntroduced != right.editionIntroduced { return false }
-        if left.editionDeprecated != right.editionDeprecated { return false }
-        if left.deprecationWarning != right.deprecationWarning { return false }
-        if left.editionRemoved != right.editionRemoved { return false }
-        if left.removalError != right.removalError { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.editionIntroduced)
-        hasher.combine(self.editionDeprecated)
-        hasher.combine(self.deprecationWarning)
-        hasher.combine(self.editionRemoved)
-        hasher.combine(self.removalError)
-        hasher.combine(self.unknownFields)
-      }
-    }
   }
 
   /// Options of a oneof.
@@ -2241,13 +1896,13 @@ extension Google {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.message(7994, self.uninterpretedOption)
-        if let value = self.features { writer.message(58, value) }
-        if let value = self.deprecatedLegacyJsonFieldConflicts { writer.bool(48, value) }
-        if let value = self.deprecated { writer.bool(24, value) }
-        if let value = self.allowAlias { writer.bool(16, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        writer.message(7994, fields.value.uninterpretedOption)
+        if let value = fields.value.features { writer.message(58, value) }
+        if let value = fields.value.deprecatedLegacyJsonFieldConflicts { writer.bool(48, value) }
+        if let value = fields.value.deprecated { writer.bool(24, value) }
+        if let value = fields.value.allowAlias { writer.bool(16, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2294,7 +1949,7 @@ extension Google {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2334,13 +1989,13 @@ extension Google {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.message(7994, self.uninterpretedOption)
-        if let value = self.featureSupport { writer.message(34, value) }
-        if let value = self.debugRedact { writer.bool(24, value) }
-        if let value = self.features { writer.message(18, value) }
-        if let value = self.deprecated { writer.bool(8, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        writer.message(7994, fields.value.uninterpretedOption)
+        if let value = fields.value.featureSupport { writer.message(34, value) }
+        if let value = fields.value.debugRedact { writer.bool(24, value) }
+        if let value = fields.value.features { writer.message(18, value) }
+        if let value = fields.value.deprecated { writer.bool(8, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2386,7 +2041,7 @@ extension Google {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2591,58 +2246,6 @@ extension Google {
     public var missingRequiredField: Swift::String? {
       if let path = VencejoProtobuf::Required.missing(in: self.name, "name") { return path }
       return nil
-    }
-
-    /// A part of an option's name; in parentheses when it is an extension.
-    public struct NamePart: VencejoProtobuf::Message {
-      public var namePart: Swift::String?
-      public var isExtension: Swift::Bool?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "google.protobuf.UninterpretedOption.NamePart" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-      public init() {}
-      public init(
-        namePart: Swift::String? = nil,
-        isExtension: Swift::Bool? = nil
-      ) {
-        self.namePart = namePart
-        self.isExtension = isExtension
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: if let value = reader.looseString(&self.unknownFields) { self.namePart = value }
-          case 16: self.isExtension = reader.bool()
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.isExtension { writer.bool(16, value) }
-        if let value = self.namePart { writer.string(10, value) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.namePart != right.namePart { return false }
-        if left.isExtension != right.isExtension { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.namePart)
-        hasher.combine(self.isExtension)
-        hasher.combine(self.unknownFields)
-      }
-
-      public var missingRequiredField: Swift::String? {
-        if self.namePart == nil { return "name_part" }
-        if self.isExtension == nil { return "is_extension" }
-        return nil
-      }
     }
   }
 
@@ -2867,102 +2470,6 @@ extension Google {
       }
       public static var allCases: [Self] { [.unknown, .style2024, .styleLegacy, .style2026] }
     }
-
-    /// What other files see of a file.
-    public struct VisibilityFeature: VencejoProtobuf::Message {
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "google.protobuf.FeatureSet.VisibilityFeature" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-      public init() {}
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.unknownFields)
-      }
-
-      /// What a type is without a word about it.
-      public struct DefaultSymbolVisibility: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
-        public var rawValue: Swift::Int32
-        public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
-        public static var enumName: Swift::String { "google.protobuf.FeatureSet.VisibilityFeature.DefaultSymbolVisibility" }
-        public static var unknown: Self { .init(rawValue: 0) }
-        public static var exportAll: Self { .init(rawValue: 1) }
-        public static var exportTopLevel: Self { .init(rawValue: 2) }
-        public static var localAll: Self { .init(rawValue: 3) }
-        public static var strict: Self { .init(rawValue: 4) }
-        public static var defaultValue: Self { .init(rawValue: 0) }
-        public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
-          switch number {
-          case 0...4: true
-          default: false
-          }
-        }
-        public static var allCases: [Self] { [.unknown, .exportAll, .exportTopLevel, .localAll, .strict] }
-      }
-    }
-
-    /// How large a file's parts may be.
-    public struct ProtoLimitsFeature: VencejoProtobuf::Message {
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "google.protobuf.FeatureSet.ProtoLimitsFeature" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-      public init() {}
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.unknownFields)
-      }
-
-      /// Whether that is checked.
-      public struct EnforceProtoLimits: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
-        public var rawValue: Swift::Int32
-        public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
-        public static var enumName: Swift::String { "google.protobuf.FeatureSet.ProtoLimitsFeature.EnforceProtoLimits" }
-        public static var protoLimitsUnknown: Self { .init(rawValue: 0) }
-        public static var legacyNoExplicitLimits: Self { .init(rawValue: 1) }
-        public static var protoLimits2026: Self { .init(rawValue: 2) }
-        public static var defaultValue: Self { .init(rawValue: 0) }
-        public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
-          switch number {
-          case 0...2: true
-          default: false
-          }
-        }
-        public static var allCases: [Self] { [.protoLimitsUnknown, .legacyNoExplicitLimits, .protoLimits2026] }
-      }
-    }
   }
 
   /// The defaults of all features by edition.
@@ -3004,74 +2511,6 @@ extension Google {
       if let value = self.minimumEdition { writer.enumeration(32, value) }
       writer.message(10, self.defaults)
     }
-
-    /// The defaults from an edition on.
-    public struct FeatureSetEditionDefault: VencejoProtobuf::Message {
-      struct Storage: Swift::Sendable {
-        var edition: VencejoProtobuf::Google.Edition?
-        var overridableFeatures: VencejoProtobuf::Google.FeatureSet?
-        var fixedFeatures: VencejoProtobuf::Google.FeatureSet?
-        var unknownFields = VencejoProtobuf::UnknownFields()
-        @inline(never)
-        mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-          while true {
-            let tag = reader.nextTag()
-            switch tag {
-            case 0: return
-            case 24: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.edition = value }
-            case 34: reader.message(into: &self.overridableFeatures)
-            case 42: reader.message(into: &self.fixedFeatures)
-            default: reader.unknown(tag, into: &self.unknownFields)
-            }
-          }
-        }
-        @inline(never)
-        func encode(to writer: inout VencejoProtobuf::WireWriter) {
-          writer.unknown(self.unknownFields)
-          if let value = self.fixedFeatures { writer.message(42, value) }
-          if let value = self.overridableFeatures { writer.message(34, value) }
-          if let value = self.edition { writer.enumeration(24, value) }
-        }
-      }
-      var storage = VencejoProtobuf::Boxed(Storage())
-
-      public var edition: VencejoProtobuf::Google.Edition? {
-        get { self.storage.value.edition }
-        _modify { yield &self.storage.value.edition }
-      }
-      public var overridableFeatures: VencejoProtobuf::Google.FeatureSet? {
-        get { self.storage.value.overridableFeatures }
-        _modify { yield &self.storage.value.overridableFeatures }
-      }
-      public var fixedFeatures: VencejoProtobuf::Google.FeatureSet? {
-        get { self.storage.value.fixedFeatures }
-        _modify { yield &self.storage.value.fixedFeatures }
-      }
-      public var unknownFields: VencejoProtobuf::UnknownFields {
-        get { self.storage.value.unknownFields }
-        _modify { yield &self.storage.value.unknownFields }
-      }
-
-      public static var messageName: Swift::String { "google.protobuf.FeatureSetDefaults.FeatureSetEditionDefault" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-      public init() {}
-      public init(
-        edition: VencejoProtobuf::Google.Edition? = nil,
-        overridableFeatures: VencejoProtobuf::Google.FeatureSet? = nil,
-        fixedFeatures: VencejoProtobuf::Google.FeatureSet? = nil
-      ) {
-        self.storage = VencejoProtobuf::Boxed(Storage(edition: edition, overridableFeatures: overridableFeatures, fixedFeatures: fixedFeatures))
-      }
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        self.storage.value.decode(from: &reader)
-      }
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        self.storage.value.encode(to: &writer)
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        left.storage === right.storage || left.isEncodedLike(right)
-      }
-    }
   }
 
   /// Where in the file things stand, and their comments.
@@ -3102,57 +2541,6 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.location)
-    }
-
-    /// One thing and its place.
-    public struct Location: VencejoProtobuf::Message {
-      public var path: [Swift::Int32] = []
-      public var span: [Swift::Int32] = []
-      public var leadingComments: Swift::String?
-      public var trailingComments: Swift::String?
-      public var leadingDetachedComments: [Swift::String] = []
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "google.protobuf.SourceCodeInfo.Location" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-      public init() {}
-      public init(
-        path: [Swift::Int32] = [],
-        span: [Swift::Int32] = [],
-        leadingComments: Swift::String? = nil,
-        trailingComments: Swift::String? = nil,
-        leadingDetachedComments: [Swift::String] = []
-      ) {
-        self.path = path
-        self.span = span
-        self.leadingComments = leadingComments
-        self.trailingComments = trailingComments
-        self.leadingDetachedComments = leadingDetachedComments
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 8, 10: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.path)
-          case 16, 18: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.span)
-          case 26: if let value = reader.looseString(&self.unknownFields) { self.leadingComments = value }
-          case 34: if let value = reader.looseString(&self.unknownFields) { self.trailingComments = value }
-          case 50: reader.looseStrings(into: &self.leadingDetachedComments, &self.unknownFields)
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.list(VencejoProtobuf::Wire.LooseString.self, 50, self.leadingDetachedComments)
-        if let value = self.trailingComments { writer.string(34, value) }
-        if let value = self.leadingComments { writer.string(26, value) }
-        writer.packed(VencejoProtobuf::Wire.Int32.self, 18, self.span)
-        writer.packed(VencejoProtobuf::Wire.Int32.self, 10, self.path)
-      }
     }
   }
 
@@ -3185,74 +2573,704 @@ extension Google {
       writer.unknown(self.unknownFields)
       writer.message(10, self.annotation)
     }
+  }
+}
 
-    /// One such pair.
-    public struct Annotation: VencejoProtobuf::Message {
-      public var path: [Swift::Int32] = []
-      public var sourceFile: Swift::String?
-      public var begin: Swift::Int32?
-      public var end: Swift::Int32?
-      public var semantic: VencejoProtobuf::Google.GeneratedCodeInfo.Annotation.Semantic?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "google.protobuf.GeneratedCodeInfo.Annotation" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-      public init() {}
-      public init(
-        path: [Swift::Int32] = [],
-        sourceFile: Swift::String? = nil,
-        begin: Swift::Int32? = nil,
-        end: Swift::Int32? = nil,
-        semantic: VencejoProtobuf::Google.GeneratedCodeInfo.Annotation.Semantic? = nil
-      ) {
-        self.path = path
-        self.sourceFile = sourceFile
-        self.begin = begin
-        self.end = end
-        self.semantic = semantic
-      }
+extension VencejoProtobuf::Google.DescriptorProto {
+  /// Field numbers set aside for extensions.
+  public struct ExtensionRange: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var start: Swift::Int32?
+      var end: Swift::Int32?
+      var options: VencejoProtobuf::Google.ExtensionRangeOptions?
+      var unknownFields = VencejoProtobuf::UnknownFields()
       @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
           let tag = reader.nextTag()
           switch tag {
           case 0: return
-          case 8, 10: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.path)
-          case 18: if let value = reader.looseString(&self.unknownFields) { self.sourceFile = value }
-          case 24: self.begin = reader.int32()
-          case 32: self.end = reader.int32()
-          case 40: if let value = reader.closed(VencejoProtobuf::Google.GeneratedCodeInfo.Annotation.Semantic.self, &self.unknownFields) { self.semantic = value }
+          case 8: self.start = reader.int32()
+          case 16: self.end = reader.int32()
+          case 26: reader.message(into: &self.options)
           default: reader.unknown(tag, into: &self.unknownFields)
           }
         }
       }
       @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.semantic { writer.enumeration(40, value) }
-        if let value = self.end { writer.int32(32, value) }
-        if let value = self.begin { writer.int32(24, value) }
-        if let value = self.sourceFile { writer.string(18, value) }
-        writer.packed(VencejoProtobuf::Wire.Int32.self, 10, self.path)
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.options { writer.message(26, value) }
+        if let value = fields.value.end { writer.int32(16, value) }
+        if let value = fields.value.start { writer.int32(8, value) }
       }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
 
-      /// What the generated code does with the field.
-      public struct Semantic: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
-        public var rawValue: Swift::Int32
-        public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
-        public static var enumName: Swift::String { "google.protobuf.GeneratedCodeInfo.Annotation.Semantic" }
-        public static var noneValue: Self { .init(rawValue: 0) }
-        public static var set: Self { .init(rawValue: 1) }
-        public static var alias: Self { .init(rawValue: 2) }
-        public static var defaultValue: Self { .init(rawValue: 0) }
-        public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
-          switch number {
-          case 0...2: true
-          default: false
+    public var start: Swift::Int32? {
+      get { self.storage.value.start }
+      _modify { yield &self.storage.value.start }
+    }
+    public var end: Swift::Int32? {
+      get { self.storage.value.end }
+      _modify { yield &self.storage.value.end }
+    }
+    public var options: VencejoProtobuf::Google.ExtensionRangeOptions? {
+      get { self.storage.value.options }
+      _modify { yield &self.storage.value.options }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "google.protobuf.DescriptorProto.ExtensionRange" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    public init(
+      start: Swift::Int32? = nil,
+      end: Swift::Int32? = nil,
+      options: VencejoProtobuf::Google.ExtensionRangeOptions? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(start: start, end: end, options: options))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      Storage.encode(self.storage.lent, to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self.storage.value.options, "options") { return path }
+      return nil
+    }
+  }
+
+  /// Field numbers that must not be used again.
+  public struct ReservedRange: VencejoProtobuf::Message {
+    public var start: Swift::Int32?
+    public var end: Swift::Int32?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.protobuf.DescriptorProto.ReservedRange" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    public init(
+      start: Swift::Int32? = nil,
+      end: Swift::Int32? = nil
+    ) {
+      self.start = start
+      self.end = end
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.start = reader.int32()
+        case 16: self.end = reader.int32()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.end { writer.int32(16, value) }
+      if let value = self.start { writer.int32(8, value) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.start != right.start { return false }
+      if left.end != right.end { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.start)
+      hasher.combine(self.end)
+      hasher.combine(self.unknownFields)
+    }
+  }
+}
+
+extension VencejoProtobuf::Google.ExtensionRangeOptions {
+  /// An extension that may use a number of the range.
+  public struct Declaration: VencejoProtobuf::Message {
+    public var number: Swift::Int32?
+    public var fullName: Swift::String?
+    public var type: Swift::String?
+    public var reserved: Swift::Bool?
+    public var repeated: Swift::Bool?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.protobuf.ExtensionRangeOptions.Declaration" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    public init(
+      number: Swift::Int32? = nil,
+      fullName: Swift::String? = nil,
+      type: Swift::String? = nil,
+      reserved: Swift::Bool? = nil,
+      repeated: Swift::Bool? = nil
+    ) {
+      self.number = number
+      self.fullName = fullName
+      self.type = type
+      self.reserved = reserved
+      self.repeated = repeated
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.number = reader.int32()
+        case 18: if let value = reader.looseString(&self.unknownFields) { self.fullName = value }
+        case 26: if let value = reader.looseString(&self.unknownFields) { self.type = value }
+        case 40: self.reserved = reader.bool()
+        case 48: self.repeated = reader.bool()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.repeated { writer.bool(48, value) }
+      if let value = self.reserved { writer.bool(40, value) }
+      if let value = self.type { writer.string(26, value) }
+      if let value = self.fullName { writer.string(18, value) }
+      if let value = self.number { writer.int32(8, value) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.number != right.number { return false }
+      if left.fullName != right.fullName { return false }
+      if left.type != right.type { return false }
+      if left.reserved != right.reserved { return false }
+      if left.repeated != right.repeated { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.number)
+      hasher.combine(self.fullName)
+      hasher.combine(self.type)
+      hasher.combine(self.reserved)
+      hasher.combine(self.repeated)
+      hasher.combine(self.unknownFields)
+    }
+  }
+}
+
+extension VencejoProtobuf::Google.EnumDescriptorProto {
+  /// Numbers that must not be used again; both ends belong to the range.
+  public struct EnumReservedRange: VencejoProtobuf::Message {
+    public var start: Swift::Int32?
+    public var end: Swift::Int32?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.protobuf.EnumDescriptorProto.EnumReservedRange" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    public init(
+      start: Swift::Int32? = nil,
+      end: Swift::Int32? = nil
+    ) {
+      self.start = start
+      self.end = end
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.start = reader.int32()
+        case 16: self.end = reader.int32()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.end { writer.int32(16, value) }
+      if let value = self.start { writer.int32(8, value) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.start != right.start { return false }
+      if left.end != right.end { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.start)
+      hasher.combine(self.end)
+      hasher.combine(self.unknownFields)
+    }
+  }
+}
+
+extension VencejoProtobuf::Google.FieldOptions {
+  /// The default of a feature from an edition on.
+  public struct EditionDefault: VencejoProtobuf::Message {
+    public var edition: VencejoProtobuf::Google.Edition?
+    public var value: Swift::String?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.protobuf.FieldOptions.EditionDefault" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    public init(
+      edition: VencejoProtobuf::Google.Edition? = nil,
+      value: Swift::String? = nil
+    ) {
+      self.edition = edition
+      self.value = value
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 24: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.edition = value }
+        case 18: if let value = reader.looseString(&self.unknownFields) { self.value = value }
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.edition { writer.enumeration(24, value) }
+      if let value = self.value { writer.string(18, value) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.edition != right.edition { return false }
+      if left.value != right.value { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.edition)
+      hasher.combine(self.value)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  /// The editions a feature exists in.
+  public struct FeatureSupport: VencejoProtobuf::Message {
+    public var editionIntroduced: VencejoProtobuf::Google.Edition?
+    public var editionDeprecated: VencejoProtobuf::Google.Edition?
+    public var deprecationWarning: Swift::String?
+    public var editionRemoved: VencejoProtobuf::Google.Edition?
+    public var removalError: Swift::String?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.protobuf.FieldOptions.FeatureSupport" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    public init(
+      editionIntroduced: VencejoProtobuf::Google.Edition? = nil,
+      editionDeprecated: VencejoProtobuf::Google.Edition? = nil,
+      deprecationWarning: Swift::String? = nil,
+      editionRemoved: VencejoProtobuf::Google.Edition? = nil,
+      removalError: Swift::String? = nil
+    ) {
+      self.editionIntroduced = editionIntroduced
+      self.editionDeprecated = editionDeprecated
+      self.deprecationWarning = deprecationWarning
+      self.editionRemoved = editionRemoved
+      self.removalError = removalError
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.editionIntroduced = value }
+        case 16: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.editionDeprecated = value }
+        case 26: if let value = reader.looseString(&self.unknownFields) { self.deprecationWarning = value }
+        case 32: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.editionRemoved = value }
+        case 42: if let value = reader.looseString(&self.unknownFields) { self.removalError = value }
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.removalError { writer.string(42, value) }
+      if let value = self.editionRemoved { writer.enumeration(32, value) }
+      if let value = self.deprecationWarning { writer.string(26, value) }
+      if let value = self.editionDeprecated { writer.enumeration(16, value) }
+      if let value = self.editionIntroduced { writer.enumeration(8, value) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.editionIntroduced != right.editionIntroduced { return false }
+      if left.editionDeprecated != right.editionDeprecated { return false }
+      if left.deprecationWarning != right.deprecationWarning { return false }
+      if left.editionRemoved != right.editionRemoved { return false }
+      if left.removalError != right.removalError { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.editionIntroduced)
+      hasher.combine(self.editionDeprecated)
+      hasher.combine(self.deprecationWarning)
+      hasher.combine(self.editionRemoved)
+      hasher.combine(self.removalError)
+      hasher.combine(self.unknownFields)
+    }
+  }
+}
+
+extension VencejoProtobuf::Google.UninterpretedOption {
+  /// A part of an option's name; in parentheses when it is an extension.
+  public struct NamePart: VencejoProtobuf::Message {
+    public var namePart: Swift::String?
+    public var isExtension: Swift::Bool?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.protobuf.UninterpretedOption.NamePart" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    public init(
+      namePart: Swift::String? = nil,
+      isExtension: Swift::Bool? = nil
+    ) {
+      self.namePart = namePart
+      self.isExtension = isExtension
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: if let value = reader.looseString(&self.unknownFields) { self.namePart = value }
+        case 16: self.isExtension = reader.bool()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.isExtension { writer.bool(16, value) }
+      if let value = self.namePart { writer.string(10, value) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.namePart != right.namePart { return false }
+      if left.isExtension != right.isExtension { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.namePart)
+      hasher.combine(self.isExtension)
+      hasher.combine(self.unknownFields)
+    }
+
+    public var missingRequiredField: Swift::String? {
+      if self.namePart == nil { return "name_part" }
+      if self.isExtension == nil { return "is_extension" }
+      return nil
+    }
+  }
+}
+
+extension VencejoProtobuf::Google.FeatureSet {
+  /// What other files see of a file.
+  public struct VisibilityFeature: VencejoProtobuf::Message {
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.protobuf.FeatureSet.VisibilityFeature" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.unknownFields)
+    }
+
+    /// What a type is without a word about it.
+    public struct DefaultSymbolVisibility: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "google.protobuf.FeatureSet.VisibilityFeature.DefaultSymbolVisibility" }
+      public static var unknown: Self { .init(rawValue: 0) }
+      public static var exportAll: Self { .init(rawValue: 1) }
+      public static var exportTopLevel: Self { .init(rawValue: 2) }
+      public static var localAll: Self { .init(rawValue: 3) }
+      public static var strict: Self { .init(rawValue: 4) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...4: true
+        default: false
+        }
+      }
+      public static var allCases: [Self] { [.unknown, .exportAll, .exportTopLevel, .localAll, .strict] }
+    }
+  }
+
+  /// How large a file's parts may be.
+  public struct ProtoLimitsFeature: VencejoProtobuf::Message {
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.protobuf.FeatureSet.ProtoLimitsFeature" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.unknownFields)
+    }
+
+    /// Whether that is checked.
+    public struct EnforceProtoLimits: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "google.protobuf.FeatureSet.ProtoLimitsFeature.EnforceProtoLimits" }
+      public static var protoLimitsUnknown: Self { .init(rawValue: 0) }
+      public static var legacyNoExplicitLimits: Self { .init(rawValue: 1) }
+      public static var protoLimits2026: Self { .init(rawValue: 2) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...2: true
+        default: false
+        }
+      }
+      public static var allCases: [Self] { [.protoLimitsUnknown, .legacyNoExplicitLimits, .protoLimits2026] }
+    }
+  }
+}
+
+extension VencejoProtobuf::Google.FeatureSetDefaults {
+  /// The defaults from an edition on.
+  public struct FeatureSetEditionDefault: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var edition: VencejoProtobuf::Google.Edition?
+      var overridableFeatures: VencejoProtobuf::Google.FeatureSet?
+      var fixedFeatures: VencejoProtobuf::Google.FeatureSet?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 24: if let value = reader.closed(VencejoProtobuf::Google.Edition.self, &self.unknownFields) { self.edition = value }
+          case 34: reader.message(into: &self.overridableFeatures)
+          case 42: reader.message(into: &self.fixedFeatures)
+          default: reader.unknown(tag, into: &self.unknownFields)
           }
         }
-        public static var allCases: [Self] { [.noneValue, .set, .alias] }
       }
+      @inline(never)
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.fixedFeatures { writer.message(42, value) }
+        if let value = fields.value.overridableFeatures { writer.message(34, value) }
+        if let value = fields.value.edition { writer.enumeration(24, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var edition: VencejoProtobuf::Google.Edition? {
+      get { self.storage.value.edition }
+      _modify { yield &self.storage.value.edition }
+    }
+    public var overridableFeatures: VencejoProtobuf::Google.FeatureSet? {
+      get { self.storage.value.overridableFeatures }
+      _modify { yield &self.storage.value.overridableFeatures }
+    }
+    public var fixedFeatures: VencejoProtobuf::Google.FeatureSet? {
+      get { self.storage.value.fixedFeatures }
+      _modify { yield &self.storage.value.fixedFeatures }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "google.protobuf.FeatureSetDefaults.FeatureSetEditionDefault" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    public init(
+      edition: VencejoProtobuf::Google.Edition? = nil,
+      overridableFeatures: VencejoProtobuf::Google.FeatureSet? = nil,
+      fixedFeatures: VencejoProtobuf::Google.FeatureSet? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(edition: edition, overridableFeatures: overridableFeatures, fixedFeatures: fixedFeatures))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      Storage.encode(self.storage.lent, to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+}
+
+extension VencejoProtobuf::Google.SourceCodeInfo {
+  /// One thing and its place.
+  public struct Location: VencejoProtobuf::Message {
+    public var path: [Swift::Int32] = []
+    public var span: [Swift::Int32] = []
+    public var leadingComments: Swift::String?
+    public var trailingComments: Swift::String?
+    public var leadingDetachedComments: [Swift::String] = []
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.protobuf.SourceCodeInfo.Location" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    public init(
+      path: [Swift::Int32] = [],
+      span: [Swift::Int32] = [],
+      leadingComments: Swift::String? = nil,
+      trailingComments: Swift::String? = nil,
+      leadingDetachedComments: [Swift::String] = []
+    ) {
+      self.path = path
+      self.span = span
+      self.leadingComments = leadingComments
+      self.trailingComments = trailingComments
+      self.leadingDetachedComments = leadingDetachedComments
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8, 10: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.path)
+        case 16, 18: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.span)
+        case 26: if let value = reader.looseString(&self.unknownFields) { self.leadingComments = value }
+        case 34: if let value = reader.looseString(&self.unknownFields) { self.trailingComments = value }
+        case 50: reader.looseStrings(into: &self.leadingDetachedComments, &self.unknownFields)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      writer.list(VencejoProtobuf::Wire.LooseString.self, 50, self.leadingDetachedComments)
+      if let value = self.trailingComments { writer.string(34, value) }
+      if let value = self.leadingComments { writer.string(26, value) }
+      writer.packed(VencejoProtobuf::Wire.Int32.self, 18, self.span)
+      writer.packed(VencejoProtobuf::Wire.Int32.self, 10, self.path)
+    }
+  }
+}
+
+extension VencejoProtobuf::Google.GeneratedCodeInfo {
+  /// One such pair.
+  public struct Annotation: VencejoProtobuf::Message {
+    public var path: [Swift::Int32] = []
+    public var sourceFile: Swift::String?
+    public var begin: Swift::Int32?
+    public var end: Swift::Int32?
+    public var semantic: VencejoProtobuf::Google.GeneratedCodeInfo.Annotation.Semantic?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.protobuf.GeneratedCodeInfo.Annotation" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
+    public init() {}
+    public init(
+      path: [Swift::Int32] = [],
+      sourceFile: Swift::String? = nil,
+      begin: Swift::Int32? = nil,
+      end: Swift::Int32? = nil,
+      semantic: VencejoProtobuf::Google.GeneratedCodeInfo.Annotation.Semantic? = nil
+    ) {
+      self.path = path
+      self.sourceFile = sourceFile
+      self.begin = begin
+      self.end = end
+      self.semantic = semantic
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8, 10: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.path)
+        case 18: if let value = reader.looseString(&self.unknownFields) { self.sourceFile = value }
+        case 24: self.begin = reader.int32()
+        case 32: self.end = reader.int32()
+        case 40: if let value = reader.closed(VencejoProtobuf::Google.GeneratedCodeInfo.Annotation.Semantic.self, &self.unknownFields) { self.semantic = value }
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.semantic { writer.enumeration(40, value) }
+      if let value = self.end { writer.int32(32, value) }
+      if let value = self.begin { writer.int32(24, value) }
+      if let value = self.sourceFile { writer.string(18, value) }
+      writer.packed(VencejoProtobuf::Wire.Int32.self, 10, self.path)
+    }
+
+    /// What the generated code does with the field.
+    public struct Semantic: VencejoProtobuf::ClosedEnumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "google.protobuf.GeneratedCodeInfo.Annotation.Semantic" }
+      public static var noneValue: Self { .init(rawValue: 0) }
+      public static var set: Self { .init(rawValue: 1) }
+      public static var alias: Self { .init(rawValue: 2) }
+      public static var defaultValue: Self { .init(rawValue: 0) }
+      public static func isKnown(_ number: Swift::Int32) -> Swift::Bool {
+        switch number {
+        case 0...2: true
+        default: false
+        }
+      }
+      public static var allCases: [Self] { [.noneValue, .set, .alias] }
     }
   }
 }

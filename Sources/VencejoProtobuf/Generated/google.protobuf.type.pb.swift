@@ -145,18 +145,18 @@ extension Google {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.defaultValue.isEmpty { writer.string(90, self.defaultValue) }
-        if !self.jsonName.isEmpty { writer.string(82, self.jsonName) }
-        writer.message(74, self.options)
-        if self.packed { writer.bool(64, self.packed) }
-        if self.oneofIndex != 0 { writer.int32(56, self.oneofIndex) }
-        if !self.typeUrl.isEmpty { writer.string(50, self.typeUrl) }
-        if !self.name.isEmpty { writer.string(34, self.name) }
-        if self.number != 0 { writer.int32(24, self.number) }
-        if self.cardinality.rawValue != 0 { writer.enumeration(16, self.cardinality) }
-        if self.kind.rawValue != 0 { writer.enumeration(8, self.kind) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.defaultValue.isEmpty { writer.string(90, fields.value.defaultValue) }
+        if !fields.value.jsonName.isEmpty { writer.string(82, fields.value.jsonName) }
+        writer.message(74, fields.value.options)
+        if fields.value.packed { writer.bool(64, fields.value.packed) }
+        if fields.value.oneofIndex != 0 { writer.int32(56, fields.value.oneofIndex) }
+        if !fields.value.typeUrl.isEmpty { writer.string(50, fields.value.typeUrl) }
+        if !fields.value.name.isEmpty { writer.string(34, fields.value.name) }
+        if fields.value.number != 0 { writer.int32(24, fields.value.number) }
+        if fields.value.cardinality.rawValue != 0 { writer.enumeration(16, fields.value.cardinality) }
+        if fields.value.kind.rawValue != 0 { writer.enumeration(8, fields.value.kind) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -239,7 +239,7 @@ extension Google {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)

@@ -178,53 +178,6 @@ extension GoogleRPC {
       writer.unknown(self.unknownFields)
       writer.message(10, self.violations)
     }
-
-    public struct Violation: VencejoProtobuf::Message {
-      /// Whose quota, for example "user:1234".
-      public var subject: Swift::String = ""
-      /// For people.
-      public var description: Swift::String = ""
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "google.rpc.QuotaFailure.Violation" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-      public init() {}
-      public init(
-        subject: Swift::String = "",
-        description: Swift::String = ""
-      ) {
-        self.subject = subject
-        self.description = description
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: self.subject = reader.string()
-          case 18: self.description = reader.string()
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.description.isEmpty { writer.string(18, self.description) }
-        if !self.subject.isEmpty { writer.string(10, self.subject) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.subject != right.subject { return false }
-        if left.description != right.description { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.subject)
-        hasher.combine(self.description)
-        hasher.combine(self.unknownFields)
-      }
-    }
   }
 
   /// Which preconditions of the call do not hold.
@@ -256,61 +209,6 @@ extension GoogleRPC {
       writer.unknown(self.unknownFields)
       writer.message(10, self.violations)
     }
-
-    public struct Violation: VencejoProtobuf::Message {
-      /// The kind of precondition, in UPPER_SNAKE_CASE.
-      public var type: Swift::String = ""
-      /// What it is about, for example a resource name.
-      public var subject: Swift::String = ""
-      /// For people: how to make it hold.
-      public var description: Swift::String = ""
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "google.rpc.PreconditionFailure.Violation" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-      public init() {}
-      public init(
-        type: Swift::String = "",
-        subject: Swift::String = "",
-        description: Swift::String = ""
-      ) {
-        self.type = type
-        self.subject = subject
-        self.description = description
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: self.type = reader.string()
-          case 18: self.subject = reader.string()
-          case 26: self.description = reader.string()
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.description.isEmpty { writer.string(26, self.description) }
-        if !self.subject.isEmpty { writer.string(18, self.subject) }
-        if !self.type.isEmpty { writer.string(10, self.type) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.type != right.type { return false }
-        if left.subject != right.subject { return false }
-        if left.description != right.description { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.type)
-        hasher.combine(self.subject)
-        hasher.combine(self.description)
-        hasher.combine(self.unknownFields)
-      }
-    }
   }
 
   /// Which fields of the request are wrong.
@@ -341,85 +239,6 @@ extension GoogleRPC {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(10, self.fieldViolations)
-    }
-
-    public struct FieldViolation: VencejoProtobuf::Message {
-      struct Storage: Swift::Sendable {
-        var field: Swift::String = ""
-        var description: Swift::String = ""
-        var reason: Swift::String = ""
-        var localizedMessage: VencejoRPC::GoogleRPC.LocalizedMessage?
-        var unknownFields = VencejoProtobuf::UnknownFields()
-        @inline(never)
-        mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-          while true {
-            let tag = reader.nextTag()
-            switch tag {
-            case 0: return
-            case 10: self.field = reader.string()
-            case 18: self.description = reader.string()
-            case 26: self.reason = reader.string()
-            case 34: reader.message(into: &self.localizedMessage)
-            default: reader.unknown(tag, into: &self.unknownFields)
-            }
-          }
-        }
-        @inline(never)
-        func encode(to writer: inout VencejoProtobuf::WireWriter) {
-          writer.unknown(self.unknownFields)
-          if let value = self.localizedMessage { writer.message(34, value) }
-          if !self.reason.isEmpty { writer.string(26, self.reason) }
-          if !self.description.isEmpty { writer.string(18, self.description) }
-          if !self.field.isEmpty { writer.string(10, self.field) }
-        }
-      }
-      var storage = VencejoProtobuf::Boxed(Storage())
-
-      /// The path of the field in the request, for example "message.text".
-      public var field: Swift::String {
-        get { self.storage.value.field }
-        _modify { yield &self.storage.value.field }
-      }
-      /// For people: what is wrong with it.
-      public var description: Swift::String {
-        get { self.storage.value.description }
-        _modify { yield &self.storage.value.description }
-      }
-      /// For programs: constant, in UPPER_SNAKE_CASE.
-      public var reason: Swift::String {
-        get { self.storage.value.reason }
-        _modify { yield &self.storage.value.reason }
-      }
-      /// The description in the caller's language.
-      public var localizedMessage: VencejoRPC::GoogleRPC.LocalizedMessage? {
-        get { self.storage.value.localizedMessage }
-        _modify { yield &self.storage.value.localizedMessage }
-      }
-      public var unknownFields: VencejoProtobuf::UnknownFields {
-        get { self.storage.value.unknownFields }
-        _modify { yield &self.storage.value.unknownFields }
-      }
-
-      public static var messageName: Swift::String { "google.rpc.BadRequest.FieldViolation" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-      public init() {}
-      public init(
-        field: Swift::String = "",
-        description: Swift::String = "",
-        reason: Swift::String = "",
-        localizedMessage: VencejoRPC::GoogleRPC.LocalizedMessage? = nil
-      ) {
-        self.storage = VencejoProtobuf::Boxed(Storage(field: field, description: description, reason: reason, localizedMessage: localizedMessage))
-      }
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        self.storage.value.decode(from: &reader)
-      }
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        self.storage.value.encode(to: &writer)
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        left.storage === right.storage || left.isEncodedLike(right)
-      }
     }
   }
 
@@ -560,51 +379,6 @@ extension GoogleRPC {
       writer.unknown(self.unknownFields)
       writer.message(10, self.links)
     }
-
-    public struct Link: VencejoProtobuf::Message {
-      public var description: Swift::String = ""
-      public var url: Swift::String = ""
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "google.rpc.Help.Link" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-      public init() {}
-      public init(
-        description: Swift::String = "",
-        url: Swift::String = ""
-      ) {
-        self.description = description
-        self.url = url
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: self.description = reader.string()
-          case 18: self.url = reader.string()
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.url.isEmpty { writer.string(18, self.url) }
-        if !self.description.isEmpty { writer.string(10, self.description) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.description != right.description { return false }
-        if left.url != right.url { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.description)
-        hasher.combine(self.url)
-        hasher.combine(self.unknownFields)
-      }
-    }
   }
 
   /// A message that may be shown to the user.
@@ -650,6 +424,240 @@ extension GoogleRPC {
     public func hash(into hasher: inout Swift::Hasher) {
       hasher.combine(self.locale)
       hasher.combine(self.message)
+      hasher.combine(self.unknownFields)
+    }
+  }
+}
+
+extension VencejoRPC::GoogleRPC.QuotaFailure {
+  public struct Violation: VencejoProtobuf::Message {
+    /// Whose quota, for example "user:1234".
+    public var subject: Swift::String = ""
+    /// For people.
+    public var description: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.rpc.QuotaFailure.Violation" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
+    public init() {}
+    public init(
+      subject: Swift::String = "",
+      description: Swift::String = ""
+    ) {
+      self.subject = subject
+      self.description = description
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.subject = reader.string()
+        case 18: self.description = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.description.isEmpty { writer.string(18, self.description) }
+      if !self.subject.isEmpty { writer.string(10, self.subject) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.subject != right.subject { return false }
+      if left.description != right.description { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.subject)
+      hasher.combine(self.description)
+      hasher.combine(self.unknownFields)
+    }
+  }
+}
+
+extension VencejoRPC::GoogleRPC.PreconditionFailure {
+  public struct Violation: VencejoProtobuf::Message {
+    /// The kind of precondition, in UPPER_SNAKE_CASE.
+    public var type: Swift::String = ""
+    /// What it is about, for example a resource name.
+    public var subject: Swift::String = ""
+    /// For people: how to make it hold.
+    public var description: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.rpc.PreconditionFailure.Violation" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
+    public init() {}
+    public init(
+      type: Swift::String = "",
+      subject: Swift::String = "",
+      description: Swift::String = ""
+    ) {
+      self.type = type
+      self.subject = subject
+      self.description = description
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.type = reader.string()
+        case 18: self.subject = reader.string()
+        case 26: self.description = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.description.isEmpty { writer.string(26, self.description) }
+      if !self.subject.isEmpty { writer.string(18, self.subject) }
+      if !self.type.isEmpty { writer.string(10, self.type) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.type != right.type { return false }
+      if left.subject != right.subject { return false }
+      if left.description != right.description { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.type)
+      hasher.combine(self.subject)
+      hasher.combine(self.description)
+      hasher.combine(self.unknownFields)
+    }
+  }
+}
+
+extension VencejoRPC::GoogleRPC.BadRequest {
+  public struct FieldViolation: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var field: Swift::String = ""
+      var description: Swift::String = ""
+      var reason: Swift::String = ""
+      var localizedMessage: VencejoRPC::GoogleRPC.LocalizedMessage?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: self.field = reader.string()
+          case 18: self.description = reader.string()
+          case 26: self.reason = reader.string()
+          case 34: reader.message(into: &self.localizedMessage)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.localizedMessage { writer.message(34, value) }
+        if !fields.value.reason.isEmpty { writer.string(26, fields.value.reason) }
+        if !fields.value.description.isEmpty { writer.string(18, fields.value.description) }
+        if !fields.value.field.isEmpty { writer.string(10, fields.value.field) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    /// The path of the field in the request, for example "message.text".
+    public var field: Swift::String {
+      get { self.storage.value.field }
+      _modify { yield &self.storage.value.field }
+    }
+    /// For people: what is wrong with it.
+    public var description: Swift::String {
+      get { self.storage.value.description }
+      _modify { yield &self.storage.value.description }
+    }
+    /// For programs: constant, in UPPER_SNAKE_CASE.
+    public var reason: Swift::String {
+      get { self.storage.value.reason }
+      _modify { yield &self.storage.value.reason }
+    }
+    /// The description in the caller's language.
+    public var localizedMessage: VencejoRPC::GoogleRPC.LocalizedMessage? {
+      get { self.storage.value.localizedMessage }
+      _modify { yield &self.storage.value.localizedMessage }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "google.rpc.BadRequest.FieldViolation" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
+    public init() {}
+    public init(
+      field: Swift::String = "",
+      description: Swift::String = "",
+      reason: Swift::String = "",
+      localizedMessage: VencejoRPC::GoogleRPC.LocalizedMessage? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(field: field, description: description, reason: reason, localizedMessage: localizedMessage))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      Storage.encode(self.storage.lent, to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+}
+
+extension VencejoRPC::GoogleRPC.Help {
+  public struct Link: VencejoProtobuf::Message {
+    public var description: Swift::String = ""
+    public var url: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "google.rpc.Help.Link" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
+    public init() {}
+    public init(
+      description: Swift::String = "",
+      url: Swift::String = ""
+    ) {
+      self.description = description
+      self.url = url
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.description = reader.string()
+        case 18: self.url = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.url.isEmpty { writer.string(18, self.url) }
+      if !self.description.isEmpty { writer.string(10, self.description) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.description != right.description { return false }
+      if left.url != right.url { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.description)
+      hasher.combine(self.url)
       hasher.combine(self.unknownFields)
     }
   }

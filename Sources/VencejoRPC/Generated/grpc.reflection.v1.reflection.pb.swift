@@ -195,17 +195,17 @@ extension GRPCReflection {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        switch self.messageResponse {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        switch fields.value.messageResponse {
         case nil: break
         case .fileDescriptorResponse(let value)?: writer.message(34, value)
         case .allExtensionNumbersResponse(let value)?: writer.message(42, value)
         case .listServicesResponse(let value)?: writer.message(50, value)
         case .errorResponse(let value)?: writer.message(58, value)
         }
-        if let value = self.originalRequest { writer.message(18, value) }
-        if !self.validHost.isEmpty { writer.string(10, self.validHost) }
+        if let value = fields.value.originalRequest { writer.message(18, value) }
+        if !fields.value.validHost.isEmpty { writer.string(10, fields.value.validHost) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -241,7 +241,7 @@ extension GRPCReflection {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)

@@ -150,24 +150,24 @@ extension Fixture {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if self.colorValue.rawValue != 0 { writer.enumeration(128, self.colorValue) }
-        if !self.bytesValue.isEmpty { writer.bytes(122, self.bytesValue) }
-        if !self.stringValue.isEmpty { writer.string(114, self.stringValue) }
-        if self.boolValue { writer.bool(104, self.boolValue) }
-        if self.sfixed64Value != 0 { writer.fixedInt64(97, self.sfixed64Value) }
-        if self.sfixed32Value != 0 { writer.fixedInt32(93, self.sfixed32Value) }
-        if self.fixed64Value != 0 { writer.fixedUInt64(81, self.fixed64Value) }
-        if self.fixed32Value != 0 { writer.fixedUInt32(77, self.fixed32Value) }
-        if self.sint64Value != 0 { writer.sint64(64, self.sint64Value) }
-        if self.sint32Value != 0 { writer.sint32(56, self.sint32Value) }
-        if self.uint64Value != 0 { writer.uint64(48, self.uint64Value) }
-        if self.uint32Value != 0 { writer.uint32(40, self.uint32Value) }
-        if self.int64Value != 0 { writer.int64(32, self.int64Value) }
-        if self.int32Value != 0 { writer.int32(24, self.int32Value) }
-        if self.floatValue.bitPattern != 0 { writer.float(21, self.floatValue) }
-        if self.doubleValue.bitPattern != 0 { writer.double(9, self.doubleValue) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if fields.value.colorValue.rawValue != 0 { writer.enumeration(128, fields.value.colorValue) }
+        if !fields.value.bytesValue.isEmpty { writer.bytes(122, fields.value.bytesValue) }
+        if !fields.value.stringValue.isEmpty { writer.string(114, fields.value.stringValue) }
+        if fields.value.boolValue { writer.bool(104, fields.value.boolValue) }
+        if fields.value.sfixed64Value != 0 { writer.fixedInt64(97, fields.value.sfixed64Value) }
+        if fields.value.sfixed32Value != 0 { writer.fixedInt32(93, fields.value.sfixed32Value) }
+        if fields.value.fixed64Value != 0 { writer.fixedUInt64(81, fields.value.fixed64Value) }
+        if fields.value.fixed32Value != 0 { writer.fixedUInt32(77, fields.value.fixed32Value) }
+        if fields.value.sint64Value != 0 { writer.sint64(64, fields.value.sint64Value) }
+        if fields.value.sint32Value != 0 { writer.sint32(56, fields.value.sint32Value) }
+        if fields.value.uint64Value != 0 { writer.uint64(48, fields.value.uint64Value) }
+        if fields.value.uint32Value != 0 { writer.uint32(40, fields.value.uint32Value) }
+        if fields.value.int64Value != 0 { writer.int64(32, fields.value.int64Value) }
+        if fields.value.int32Value != 0 { writer.int32(24, fields.value.int32Value) }
+        if fields.value.floatValue.bitPattern != 0 { writer.float(21, fields.value.floatValue) }
+        if fields.value.doubleValue.bitPattern != 0 { writer.double(9, fields.value.doubleValue) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -268,7 +268,7 @@ extension Fixture {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -405,28 +405,28 @@ extension Fixture {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.list(VencejoProtobuf::Wire.Enum<TestMessages::Fixture.Color>.self, 160, self.unpackedColors)
-        writer.list(VencejoProtobuf::Wire.FixedUInt64.self, 153, self.unpackedFixed64s)
-        writer.list(VencejoProtobuf::Wire.Int32.self, 144, self.unpackedInt32s)
-        writer.message(138, self.scalars)
-        writer.packed(VencejoProtobuf::Wire.Enum<TestMessages::Fixture.Color>.self, 130, self.colors)
-        writer.list(VencejoProtobuf::Wire.Bytes.self, 122, self.bytes)
-        writer.list(VencejoProtobuf::Wire.String.self, 114, self.strings)
-        writer.packed(VencejoProtobuf::Wire.Bool.self, 106, self.bools)
-        writer.packed(VencejoProtobuf::Wire.FixedInt64.self, 98, self.sfixed64s)
-        writer.packed(VencejoProtobuf::Wire.FixedInt32.self, 90, self.sfixed32s)
-        writer.packed(VencejoProtobuf::Wire.FixedUInt64.self, 82, self.fixed64s)
-        writer.packed(VencejoProtobuf::Wire.FixedUInt32.self, 74, self.fixed32s)
-        writer.packed(VencejoProtobuf::Wire.SInt64.self, 66, self.sint64s)
-        writer.packed(VencejoProtobuf::Wire.SInt32.self, 58, self.sint32s)
-        writer.packed(VencejoProtobuf::Wire.UInt64.self, 50, self.uint64s)
-        writer.packed(VencejoProtobuf::Wire.UInt32.self, 42, self.uint32s)
-        writer.packed(VencejoProtobuf::Wire.Int64.self, 34, self.int64s)
-        writer.packed(VencejoProtobuf::Wire.Int32.self, 26, self.int32s)
-        writer.packed(VencejoProtobuf::Wire.Float.self, 18, self.floats)
-        writer.packed(VencejoProtobuf::Wire.Double.self, 10, self.doubles)
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        writer.list(VencejoProtobuf::Wire.Enum<TestMessages::Fixture.Color>.self, 160, fields.value.unpackedColors)
+        writer.list(VencejoProtobuf::Wire.FixedUInt64.self, 153, fields.value.unpackedFixed64s)
+        writer.list(VencejoProtobuf::Wire.Int32.self, 144, fields.value.unpackedInt32s)
+        writer.message(138, fields.value.scalars)
+        writer.packed(VencejoProtobuf::Wire.Enum<TestMessages::Fixture.Color>.self, 130, fields.value.colors)
+        writer.list(VencejoProtobuf::Wire.Bytes.self, 122, fields.value.bytes)
+        writer.list(VencejoProtobuf::Wire.String.self, 114, fields.value.strings)
+        writer.packed(VencejoProtobuf::Wire.Bool.self, 106, fields.value.bools)
+        writer.packed(VencejoProtobuf::Wire.FixedInt64.self, 98, fields.value.sfixed64s)
+        writer.packed(VencejoProtobuf::Wire.FixedInt32.self, 90, fields.value.sfixed32s)
+        writer.packed(VencejoProtobuf::Wire.FixedUInt64.self, 82, fields.value.fixed64s)
+        writer.packed(VencejoProtobuf::Wire.FixedUInt32.self, 74, fields.value.fixed32s)
+        writer.packed(VencejoProtobuf::Wire.SInt64.self, 66, fields.value.sint64s)
+        writer.packed(VencejoProtobuf::Wire.SInt32.self, 58, fields.value.sint32s)
+        writer.packed(VencejoProtobuf::Wire.UInt64.self, 50, fields.value.uint64s)
+        writer.packed(VencejoProtobuf::Wire.UInt32.self, 42, fields.value.uint32s)
+        writer.packed(VencejoProtobuf::Wire.Int64.self, 34, fields.value.int64s)
+        writer.packed(VencejoProtobuf::Wire.Int32.self, 26, fields.value.int32s)
+        writer.packed(VencejoProtobuf::Wire.Float.self, 18, fields.value.floats)
+        writer.packed(VencejoProtobuf::Wire.Double.self, 10, fields.value.doubles)
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -547,7 +547,7 @@ extension Fixture {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -665,12 +665,12 @@ extension Fixture {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if self.last != 0 { writer.sint32(4294967288, self.last) }
-        writer.packed(VencejoProtobuf::Wire.SInt64.self, 106, self.numbers)
-        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<TestMessages::Fixture.Tree>.self, 98, self.named)
-        switch self.content {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if fields.value.last != 0 { writer.sint32(4294967288, fields.value.last) }
+        writer.packed(VencejoProtobuf::Wire.SInt64.self, 106, fields.value.numbers)
+        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<TestMessages::Fixture.Tree>.self, 98, fields.value.named)
+        switch fields.value.content {
         case nil: break
         case .number(let value)?: writer.int64(32, value)
         case .text(let value)?: writer.string(42, value)
@@ -681,9 +681,9 @@ extension Fixture {
         case .flag(let value)?: writer.bool(80, value)
         case .ratio(let value)?: writer.double(89, value)
         }
-        writer.message(26, self.children)
-        if let value = self.left { writer.message(18, value) }
-        if !self.label.isEmpty { writer.string(10, self.label) }
+        writer.message(26, fields.value.children)
+        if let value = fields.value.left { writer.message(18, value) }
+        if !fields.value.label.isEmpty { writer.string(10, fields.value.label) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -740,7 +740,7 @@ extension Fixture {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -784,14 +784,14 @@ extension Fixture {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.wellKnown { writer.message(50, value) }
-        if let value = self.tree { writer.message(42, value) }
-        if let value = self.maps { writer.message(34, value) }
-        if let value = self.lists { writer.message(26, value) }
-        if let value = self.optionals { writer.message(18, value) }
-        if let value = self.scalars { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.wellKnown { writer.message(50, value) }
+        if let value = fields.value.tree { writer.message(42, value) }
+        if let value = fields.value.maps { writer.message(34, value) }
+        if let value = fields.value.lists { writer.message(26, value) }
+        if let value = fields.value.optionals { writer.message(18, value) }
+        if let value = fields.value.scalars { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -842,7 +842,7 @@ extension Fixture {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -903,28 +903,28 @@ extension Fixture {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoProtobuf::Google.Value>.self, 162, self.values)
-        writer.message(154, self.timestamps)
-        if let value = self.bytesWrapper { writer.message(146, value) }
-        if let value = self.stringWrapper { writer.message(138, value) }
-        if let value = self.boolWrapper { writer.message(130, value) }
-        if let value = self.uint32Wrapper { writer.message(122, value) }
-        if let value = self.int32Wrapper { writer.message(114, value) }
-        if let value = self.uint64Wrapper { writer.message(106, value) }
-        if let value = self.int64Wrapper { writer.message(98, value) }
-        if let value = self.floatWrapper { writer.message(90, value) }
-        if let value = self.doubleWrapper { writer.message(82, value) }
-        if self.nullValue.rawValue != 0 { writer.enumeration(72, self.nullValue) }
-        if let value = self.listValue { writer.message(66, value) }
-        if let value = self.value { writer.message(58, value) }
-        if let value = self.`struct` { writer.message(50, value) }
-        if let value = self.empty { writer.message(42, value) }
-        if let value = self.any { writer.message(34, value) }
-        if let value = self.fieldMask { writer.message(26, value) }
-        if let value = self.duration { writer.message(18, value) }
-        if let value = self.timestamp { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoProtobuf::Google.Value>.self, 162, fields.value.values)
+        writer.message(154, fields.value.timestamps)
+        if let value = fields.value.bytesWrapper { writer.message(146, value) }
+        if let value = fields.value.stringWrapper { writer.message(138, value) }
+        if let value = fields.value.boolWrapper { writer.message(130, value) }
+        if let value = fields.value.uint32Wrapper { writer.message(122, value) }
+        if let value = fields.value.int32Wrapper { writer.message(114, value) }
+        if let value = fields.value.uint64Wrapper { writer.message(106, value) }
+        if let value = fields.value.int64Wrapper { writer.message(98, value) }
+        if let value = fields.value.floatWrapper { writer.message(90, value) }
+        if let value = fields.value.doubleWrapper { writer.message(82, value) }
+        if fields.value.nullValue.rawValue != 0 { writer.enumeration(72, fields.value.nullValue) }
+        if let value = fields.value.listValue { writer.message(66, value) }
+        if let value = fields.value.value { writer.message(58, value) }
+        if let value = fields.value.`struct` { writer.message(50, value) }
+        if let value = fields.value.empty { writer.message(42, value) }
+        if let value = fields.value.any { writer.message(34, value) }
+        if let value = fields.value.fieldMask { writer.message(26, value) }
+        if let value = fields.value.duration { writer.message(18, value) }
+        if let value = fields.value.timestamp { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1045,7 +1045,7 @@ extension Fixture {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)

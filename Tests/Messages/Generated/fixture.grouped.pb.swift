@@ -93,19 +93,19 @@ extension Grouped {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        switch self.one {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        switch fields.value.one {
         case nil: break
         case .member(let value)?: writer.group(67, value)
         }
-        if let value = self.text { writer.string(58, value) }
-        if let value = self.shut { writer.enumeration(48, value) }
-        writer.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.ClosedEnum<TestMessages::Grouped.ShutZero>.self, 42, self.shutMap)
-        writer.list(VencejoProtobuf::Wire.ClosedEnum<TestMessages::Grouped.Shut>.self, 32, self.shuts)
-        writer.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Submessage<TestMessages::Grouped.Grouped>.self, 26, self.map)
-        writer.group(19, self.children)
-        if let value = self.child { writer.group(11, value) }
+        if let value = fields.value.text { writer.string(58, value) }
+        if let value = fields.value.shut { writer.enumeration(48, value) }
+        writer.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.ClosedEnum<TestMessages::Grouped.ShutZero>.self, 42, fields.value.shutMap)
+        writer.list(VencejoProtobuf::Wire.ClosedEnum<TestMessages::Grouped.Shut>.self, 32, fields.value.shuts)
+        writer.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Submessage<TestMessages::Grouped.Grouped>.self, 26, fields.value.map)
+        writer.group(19, fields.value.children)
+        if let value = fields.value.child { writer.group(11, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -166,7 +166,7 @@ extension Grouped {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)

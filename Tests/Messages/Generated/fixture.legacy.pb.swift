@@ -159,27 +159,27 @@ extension Legacy {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.list(VencejoProtobuf::Wire.Int32.self, 128, self.numbers)
-        writer.packed(VencejoProtobuf::Wire.Int32.self, 122, self.packedNumbers)
-        switch self.choice {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        writer.list(VencejoProtobuf::Wire.Int32.self, 128, fields.value.numbers)
+        writer.packed(VencejoProtobuf::Wire.Int32.self, 122, fields.value.packedNumbers)
+        switch fields.value.choice {
         case nil: break
         case .chosen(let value)?: writer.enumeration(88, value)
         case .said(let value)?: writer.string(98, value)
         case .chunk(let value)?: writer.group(107, value)
         case .count(let value)?: writer.uint32(112, value)
         }
-        writer.group(83, self.many)
-        if let value = self.inner { writer.group(75, value) }
-        writer.list(VencejoProtobuf::Wire.LooseString.self, 66, self.lines)
-        writer.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.LooseString.self, 58, self.texts)
-        writer.map(VencejoProtobuf::Wire.LooseString.self, VencejoProtobuf::Wire.ClosedEnum<TestMessages::Legacy.Zeroed>.self, 50, self.named)
-        writer.packed(VencejoProtobuf::Wire.ClosedEnum<TestMessages::Legacy.Closed>.self, 42, self.packedCloseds)
-        writer.list(VencejoProtobuf::Wire.ClosedEnum<TestMessages::Legacy.Closed>.self, 32, self.closeds)
-        if let value = self.closed { writer.enumeration(24, value) }
-        if let value = self.text { writer.string(18, value) }
-        if let value = self.number { writer.int32(8, value) }
+        writer.group(83, fields.value.many)
+        if let value = fields.value.inner { writer.group(75, value) }
+        writer.list(VencejoProtobuf::Wire.LooseString.self, 66, fields.value.lines)
+        writer.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.LooseString.self, 58, fields.value.texts)
+        writer.map(VencejoProtobuf::Wire.LooseString.self, VencejoProtobuf::Wire.ClosedEnum<TestMessages::Legacy.Zeroed>.self, 50, fields.value.named)
+        writer.packed(VencejoProtobuf::Wire.ClosedEnum<TestMessages::Legacy.Closed>.self, 42, fields.value.packedCloseds)
+        writer.list(VencejoProtobuf::Wire.ClosedEnum<TestMessages::Legacy.Closed>.self, 32, fields.value.closeds)
+        if let value = fields.value.closed { writer.enumeration(24, value) }
+        if let value = fields.value.text { writer.string(18, value) }
+        if let value = fields.value.number { writer.int32(8, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -265,7 +265,7 @@ extension Legacy {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -276,157 +276,6 @@ extension Legacy {
       case said(Swift::String)
       case chunk(TestMessages::Legacy.Old.Chunk)
       case count(Swift::UInt32)
-    }
-
-    public struct Inner: VencejoProtobuf::Message {
-      public var depth: Swift::Int32?
-      public var old: TestMessages::Legacy.Old?
-      public var innermost: TestMessages::Legacy.Old.Inner.Innermost?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "fixture.legacy.Old.Inner" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-      public init() {}
-      public init(
-        depth: Swift::Int32? = nil,
-        old: TestMessages::Legacy.Old? = nil,
-        innermost: TestMessages::Legacy.Old.Inner.Innermost? = nil
-      ) {
-        self.depth = depth
-        self.old = old
-        self.innermost = innermost
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 8: self.depth = reader.int32()
-          case 18: reader.message(into: &self.old)
-          case 27: reader.group(tag, into: &self.innermost)
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.innermost { writer.group(27, value) }
-        if let value = self.old { writer.message(18, value) }
-        if let value = self.depth { writer.int32(8, value) }
-      }
-
-      public struct Innermost: VencejoProtobuf::Message {
-        public var label: Swift::String?
-        public var unknownFields = VencejoProtobuf::UnknownFields()
-
-        public static var messageName: Swift::String { "fixture.legacy.Old.Inner.Innermost" }
-        public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-        public init() {}
-        public init(
-          label: Swift::String? = nil
-        ) {
-          self.label = label
-        }
-        @inline(never)
-        public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-          while true {
-            let tag = reader.nextTag()
-            switch tag {
-            case 0: return
-            case 10: if let value = reader.looseString(&self.unknownFields) { self.label = value }
-            default: reader.unknown(tag, into: &self.unknownFields)
-            }
-          }
-        }
-        @inline(never)
-        public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-          writer.unknown(self.unknownFields)
-          if let value = self.label { writer.string(10, value) }
-        }
-        public static func == (left: Self, right: Self) -> Swift::Bool {
-          if left.label != right.label { return false }
-          return left.unknownFields == right.unknownFields
-        }
-        public func hash(into hasher: inout Swift::Hasher) {
-          hasher.combine(self.label)
-          hasher.combine(self.unknownFields)
-        }
-      }
-    }
-
-    public struct Many: VencejoProtobuf::Message {
-      public var blob: [Swift::UInt8]?
-      public var numbers: [Swift::Int32] = []
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "fixture.legacy.Old.Many" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-      public init() {}
-      public init(
-        blob: [Swift::UInt8]? = nil,
-        numbers: [Swift::Int32] = []
-      ) {
-        self.blob = blob
-        self.numbers = numbers
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: self.blob = reader.bytes()
-          case 16, 18: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.numbers)
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.list(VencejoProtobuf::Wire.Int32.self, 16, self.numbers)
-        if let value = self.blob { writer.bytes(10, value) }
-      }
-    }
-
-    public struct Chunk: VencejoProtobuf::Message {
-      public var value: Swift::Int64?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "fixture.legacy.Old.Chunk" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-      public init() {}
-      public init(
-        value: Swift::Int64? = nil
-      ) {
-        self.value = value
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 8: self.value = reader.sint64()
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.value { writer.sint64(8, value) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.value != right.value { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.value)
-        hasher.combine(self.unknownFields)
-      }
     }
   }
 
@@ -473,26 +322,26 @@ extension Legacy {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.`class` { writer.string(122, value) }
-        switch self.either {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.`class` { writer.string(122, value) }
+        switch fields.value.either {
         case nil: break
         case .first(let value)?: writer.int32(104, value)
         case .`default`(let value)?: writer.string(114, value)
         }
-        if let value = self.plain { writer.double(97, value) }
-        if let value = self.closed { writer.enumeration(88, value) }
-        if let value = self.bytes { writer.bytes(82, value) }
-        if let value = self.string { writer.string(74, value) }
-        if let value = self.bool { writer.bool(64, value) }
-        if let value = self.negative { writer.double(57, value) }
-        if let value = self.notANumber { writer.double(49, value) }
-        if let value = self.double { writer.double(41, value) }
-        if let value = self.float { writer.float(37, value) }
-        if let value = self.sint64 { writer.sint64(24, value) }
-        if let value = self.uint64 { writer.uint64(16, value) }
-        if let value = self.int32 { writer.int32(8, value) }
+        if let value = fields.value.plain { writer.double(97, value) }
+        if let value = fields.value.closed { writer.enumeration(88, value) }
+        if let value = fields.value.bytes { writer.bytes(82, value) }
+        if let value = fields.value.string { writer.string(74, value) }
+        if let value = fields.value.bool { writer.bool(64, value) }
+        if let value = fields.value.negative { writer.double(57, value) }
+        if let value = fields.value.notANumber { writer.double(49, value) }
+        if let value = fields.value.double { writer.double(41, value) }
+        if let value = fields.value.float { writer.float(37, value) }
+        if let value = fields.value.sint64 { writer.sint64(24, value) }
+        if let value = fields.value.uint64 { writer.uint64(16, value) }
+        if let value = fields.value.int32 { writer.int32(8, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -583,7 +432,7 @@ extension Legacy {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -676,18 +525,18 @@ extension Legacy {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.part { writer.group(59, value) }
-        switch self.either {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.part { writer.group(59, value) }
+        switch fields.value.either {
         case nil: break
         case .one(let value)?: writer.message(42, value)
         case .other(let value)?: writer.string(50, value)
         }
-        writer.map(VencejoProtobuf::Wire.LooseString.self, VencejoProtobuf::Wire.Submessage<TestMessages::Legacy.Needy>.self, 34, self.map)
-        writer.message(26, self.list)
-        if let value = self.next { writer.message(18, value) }
-        if let value = self.id { writer.int32(8, value) }
+        writer.map(VencejoProtobuf::Wire.LooseString.self, VencejoProtobuf::Wire.Submessage<TestMessages::Legacy.Needy>.self, 34, fields.value.map)
+        writer.message(26, fields.value.list)
+        if let value = fields.value.next { writer.message(18, value) }
+        if let value = fields.value.id { writer.int32(8, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -738,7 +587,7 @@ extension Legacy {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -757,49 +606,6 @@ extension Legacy {
     public enum Either: Swift::Hashable, Swift::Sendable {
       case one(TestMessages::Legacy.Needy)
       case other(Swift::String)
-    }
-
-    public struct Part: VencejoProtobuf::Message {
-      public var name: Swift::String?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "fixture.legacy.Needy.Part" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-      public init() {}
-      public init(
-        name: Swift::String? = nil
-      ) {
-        self.name = name
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.name { writer.string(10, value) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.name != right.name { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.name)
-        hasher.combine(self.unknownFields)
-      }
-
-      public var missingRequiredField: Swift::String? {
-        if self.name == nil { return "name" }
-        return nil
-      }
     }
   }
 
@@ -1169,4 +975,204 @@ extension Legacy {
 
   /// The extension `fixture.legacy.oldgroups`.
   public static var oldgroups: VencejoProtobuf::ExtensionField<TestMessages::Legacy.Old, [TestMessages::Legacy.OldGroups]> { .groups(TestMessages::Legacy.OldGroups.self, 109, "fixture.legacy.oldgroups") }
+}
+
+extension TestMessages::Legacy.Old {
+  public struct Inner: VencejoProtobuf::Message {
+    public var depth: Swift::Int32?
+    public var old: TestMessages::Legacy.Old?
+    public var innermost: TestMessages::Legacy.Old.Inner.Innermost?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.legacy.Old.Inner" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
+    public init() {}
+    public init(
+      depth: Swift::Int32? = nil,
+      old: TestMessages::Legacy.Old? = nil,
+      innermost: TestMessages::Legacy.Old.Inner.Innermost? = nil
+    ) {
+      self.depth = depth
+      self.old = old
+      self.innermost = innermost
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.depth = reader.int32()
+        case 18: reader.message(into: &self.old)
+        case 27: reader.group(tag, into: &self.innermost)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.innermost { writer.group(27, value) }
+      if let value = self.old { writer.message(18, value) }
+      if let value = self.depth { writer.int32(8, value) }
+    }
+  }
+
+  public struct Many: VencejoProtobuf::Message {
+    public var blob: [Swift::UInt8]?
+    public var numbers: [Swift::Int32] = []
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.legacy.Old.Many" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
+    public init() {}
+    public init(
+      blob: [Swift::UInt8]? = nil,
+      numbers: [Swift::Int32] = []
+    ) {
+      self.blob = blob
+      self.numbers = numbers
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.blob = reader.bytes()
+        case 16, 18: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.numbers)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      writer.list(VencejoProtobuf::Wire.Int32.self, 16, self.numbers)
+      if let value = self.blob { writer.bytes(10, value) }
+    }
+  }
+
+  public struct Chunk: VencejoProtobuf::Message {
+    public var value: Swift::Int64?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.legacy.Old.Chunk" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
+    public init() {}
+    public init(
+      value: Swift::Int64? = nil
+    ) {
+      self.value = value
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.value = reader.sint64()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.value { writer.sint64(8, value) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.value != right.value { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.value)
+      hasher.combine(self.unknownFields)
+    }
+  }
+}
+
+extension TestMessages::Legacy.Old.Inner {
+  public struct Innermost: VencejoProtobuf::Message {
+    public var label: Swift::String?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.legacy.Old.Inner.Innermost" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
+    public init() {}
+    public init(
+      label: Swift::String? = nil
+    ) {
+      self.label = label
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: if let value = reader.looseString(&self.unknownFields) { self.label = value }
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.label { writer.string(10, value) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.label != right.label { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.label)
+      hasher.combine(self.unknownFields)
+    }
+  }
+}
+
+extension TestMessages::Legacy.Needy {
+  public struct Part: VencejoProtobuf::Message {
+    public var name: Swift::String?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.legacy.Needy.Part" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
+    public init() {}
+    public init(
+      name: Swift::String? = nil
+    ) {
+      self.name = name
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: if let value = reader.looseString(&self.unknownFields) { self.name = value }
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.name { writer.string(10, value) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.name != right.name { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.name)
+      hasher.combine(self.unknownFields)
+    }
+
+    public var missingRequiredField: Swift::String? {
+      if self.name == nil { return "name" }
+      return nil
+    }
+  }
 }

@@ -149,33 +149,33 @@ extension Modern {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.part { writer.group(179, value) }
-        writer.packed(VencejoProtobuf::Wire.Enum<TestMessages::Modern.Open>.self, 170, self.opens)
-        switch self.choice {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.part { writer.group(179, value) }
+        writer.packed(VencejoProtobuf::Wire.Enum<TestMessages::Modern.Open>.self, 170, fields.value.opens)
+        switch fields.value.choice {
         case nil: break
         case .said(let value)?: writer.string(146, value)
         case .chosen(let value)?: writer.enumeration(152, value)
         case .group(let value)?: writer.group(163, value)
         }
-        writer.list(VencejoProtobuf::Wire.LooseString.self, 138, self.looses)
-        writer.map(VencejoProtobuf::Wire.LooseString.self, VencejoProtobuf::Wire.LooseString.self, 130, self.looseMap)
-        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.String.self, 122, self.strictMap)
-        writer.map(VencejoProtobuf::Wire.LooseString.self, VencejoProtobuf::Wire.ClosedEnum<TestMessages::Modern.ShutZero>.self, 114, self.shutMap)
-        writer.packed(VencejoProtobuf::Wire.ClosedEnum<TestMessages::Modern.Shut>.self, 106, self.shuts)
-        if let value = self.shut { writer.enumeration(96, value) }
-        if self.open.rawValue != 0 { writer.enumeration(88, self.open) }
-        writer.group(83, self.delimiteds)
-        if let value = self.delimited { writer.group(75, value) }
-        if let value = self.prefixed { writer.message(66, value) }
-        writer.list(VencejoProtobuf::Wire.Int32.self, 56, self.expanded)
-        writer.packed(VencejoProtobuf::Wire.Int32.self, 50, self.packed)
-        if !self.implicitLoose.isEmpty { writer.string(42, self.implicitLoose) }
-        if let value = self.strict { writer.string(34, value) }
-        if let value = self.loose { writer.string(26, value) }
-        if self.implicit != 0 { writer.int32(16, self.implicit) }
-        if let value = self.explicit { writer.int32(8, value) }
+        writer.list(VencejoProtobuf::Wire.LooseString.self, 138, fields.value.looses)
+        writer.map(VencejoProtobuf::Wire.LooseString.self, VencejoProtobuf::Wire.LooseString.self, 130, fields.value.looseMap)
+        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.String.self, 122, fields.value.strictMap)
+        writer.map(VencejoProtobuf::Wire.LooseString.self, VencejoProtobuf::Wire.ClosedEnum<TestMessages::Modern.ShutZero>.self, 114, fields.value.shutMap)
+        writer.packed(VencejoProtobuf::Wire.ClosedEnum<TestMessages::Modern.Shut>.self, 106, fields.value.shuts)
+        if let value = fields.value.shut { writer.enumeration(96, value) }
+        if fields.value.open.rawValue != 0 { writer.enumeration(88, fields.value.open) }
+        writer.group(83, fields.value.delimiteds)
+        if let value = fields.value.delimited { writer.group(75, value) }
+        if let value = fields.value.prefixed { writer.message(66, value) }
+        writer.list(VencejoProtobuf::Wire.Int32.self, 56, fields.value.expanded)
+        writer.packed(VencejoProtobuf::Wire.Int32.self, 50, fields.value.packed)
+        if !fields.value.implicitLoose.isEmpty { writer.string(42, fields.value.implicitLoose) }
+        if let value = fields.value.strict { writer.string(34, value) }
+        if let value = fields.value.loose { writer.string(26, value) }
+        if fields.value.implicit != 0 { writer.int32(16, fields.value.implicit) }
+        if let value = fields.value.explicit { writer.int32(8, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -296,7 +296,7 @@ extension Modern {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -306,44 +306,6 @@ extension Modern {
       case said(Swift::String)
       case chosen(TestMessages::Modern.Shut)
       case group(TestMessages::Modern.Modern)
-    }
-
-    public struct Part: VencejoProtobuf::Message {
-      public var x: Swift::Int32?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "fixture.modern.Modern.Part" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Modern.modernProto }
-      public init() {}
-      public init(
-        x: Swift::Int32? = nil
-      ) {
-        self.x = x
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 8: self.x = reader.int32()
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.x { writer.int32(8, value) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.x != right.x { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.x)
-        hasher.combine(self.unknownFields)
-      }
     }
   }
 
@@ -407,4 +369,44 @@ extension Modern {
 
   /// The extension `fixture.modern.strict_text`.
   public static var strictText: VencejoProtobuf::ExtensionField<TestMessages::Modern.Modern, Swift::String?> { .optional(VencejoProtobuf::Wire.String.self, 105, "fixture.modern.strict_text") }
+}
+
+extension TestMessages::Modern.Modern {
+  public struct Part: VencejoProtobuf::Message {
+    public var x: Swift::Int32?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.modern.Modern.Part" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Modern.modernProto }
+    public init() {}
+    public init(
+      x: Swift::Int32? = nil
+    ) {
+      self.x = x
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.x = reader.int32()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.x { writer.int32(8, value) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.x != right.x { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.x)
+      hasher.combine(self.unknownFields)
+    }
+  }
 }

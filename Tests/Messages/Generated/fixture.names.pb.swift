@@ -96,10 +96,10 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.selfField { writer.message(18, value) }
-        if !self.type.isEmpty { writer.string(10, self.type) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.selfField { writer.message(18, value) }
+        if !fields.value.type.isEmpty { writer.string(10, fields.value.type) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -130,7 +130,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -213,9 +213,9 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.`protocol` { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.`protocol` { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -241,7 +241,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -454,11 +454,11 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.messageName.isEmpty { writer.string(26, self.messageName) }
-        if !self.hashValueField.isEmpty { writer.bytes(18, self.hashValueField) }
-        if let value = self.message { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.messageName.isEmpty { writer.string(26, fields.value.messageName) }
+        if !fields.value.hashValueField.isEmpty { writer.bytes(18, fields.value.hashValueField) }
+        if let value = fields.value.message { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -494,7 +494,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -593,9 +593,9 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.names { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.names { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -621,7 +621,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -767,34 +767,34 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.id2.isEmpty { writer.string(210, self.id2) }
-        if !self.url.isEmpty { writer.string(202, self.url) }
-        if !self.some.isEmpty { writer.string(194, self.some) }
-        if !self.async.isEmpty { writer.string(186, self.async) }
-        if !self.description.isEmpty { writer.string(178, self.description) }
-        if !self.isEncodedLike.isEmpty { writer.string(170, self.isEncodedLike) }
-        if !self.serializedBytesField.isEmpty { writer.string(162, self.serializedBytesField) }
-        if !self.fileDescriptor.isEmpty { writer.string(154, self.fileDescriptor) }
-        if !self.encodeField.isEmpty { writer.string(146, self.encodeField) }
-        if !self.decodeField.isEmpty { writer.string(138, self.decodeField) }
-        if !self.hasher.isEmpty { writer.string(130, self.hasher) }
-        if !self.right.isEmpty { writer.string(122, self.right) }
-        if !self.left.isEmpty { writer.string(114, self.left) }
-        if !self.unknownFieldsField.isEmpty { writer.string(106, self.unknownFieldsField) }
-        if !self.value.isEmpty { writer.string(98, self.value) }
-        if !self.tag.isEmpty { writer.string(90, self.tag) }
-        if !self.writer.isEmpty { writer.string(82, self.writer) }
-        if !self.reader.isEmpty { writer.string(74, self.reader) }
-        if !self.`repeat`.isEmpty { writer.string(66, self.`repeat`) }
-        if !self.`in`.isEmpty { writer.string(58, self.`in`) }
-        if !self.`class`.isEmpty { writer.string(50, self.`class`) }
-        if !self.`var`.isEmpty { writer.string(42, self.`var`) }
-        if !self.`let`.isEmpty { writer.string(34, self.`let`) }
-        if !self.`inout`.isEmpty { writer.string(26, self.`inout`) }
-        if !self.`default`.isEmpty { writer.string(18, self.`default`) }
-        if !self.initField.isEmpty { writer.string(10, self.initField) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.id2.isEmpty { writer.string(210, fields.value.id2) }
+        if !fields.value.url.isEmpty { writer.string(202, fields.value.url) }
+        if !fields.value.some.isEmpty { writer.string(194, fields.value.some) }
+        if !fields.value.async.isEmpty { writer.string(186, fields.value.async) }
+        if !fields.value.description.isEmpty { writer.string(178, fields.value.description) }
+        if !fields.value.isEncodedLike.isEmpty { writer.string(170, fields.value.isEncodedLike) }
+        if !fields.value.serializedBytesField.isEmpty { writer.string(162, fields.value.serializedBytesField) }
+        if !fields.value.fileDescriptor.isEmpty { writer.string(154, fields.value.fileDescriptor) }
+        if !fields.value.encodeField.isEmpty { writer.string(146, fields.value.encodeField) }
+        if !fields.value.decodeField.isEmpty { writer.string(138, fields.value.decodeField) }
+        if !fields.value.hasher.isEmpty { writer.string(130, fields.value.hasher) }
+        if !fields.value.right.isEmpty { writer.string(122, fields.value.right) }
+        if !fields.value.left.isEmpty { writer.string(114, fields.value.left) }
+        if !fields.value.unknownFieldsField.isEmpty { writer.string(106, fields.value.unknownFieldsField) }
+        if !fields.value.value.isEmpty { writer.string(98, fields.value.value) }
+        if !fields.value.tag.isEmpty { writer.string(90, fields.value.tag) }
+        if !fields.value.writer.isEmpty { writer.string(82, fields.value.writer) }
+        if !fields.value.reader.isEmpty { writer.string(74, fields.value.reader) }
+        if !fields.value.`repeat`.isEmpty { writer.string(66, fields.value.`repeat`) }
+        if !fields.value.`in`.isEmpty { writer.string(58, fields.value.`in`) }
+        if !fields.value.`class`.isEmpty { writer.string(50, fields.value.`class`) }
+        if !fields.value.`var`.isEmpty { writer.string(42, fields.value.`var`) }
+        if !fields.value.`let`.isEmpty { writer.string(34, fields.value.`let`) }
+        if !fields.value.`inout`.isEmpty { writer.string(26, fields.value.`inout`) }
+        if !fields.value.`default`.isEmpty { writer.string(18, fields.value.`default`) }
+        if !fields.value.initField.isEmpty { writer.string(10, fields.value.initField) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -945,7 +945,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -988,19 +988,19 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        switch self.value {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        switch fields.value.value {
         case nil: break
         case .reader(let value)?: writer.bool(64, value)
         case .tag(let value)?: writer.float(77, value)
         }
-        switch self.type {
+        switch fields.value.type {
         case nil: break
         case .initCase(let value)?: writer.string(50, value)
         case .old(let value)?: writer.message(58, value)
         }
-        switch self.content {
+        switch fields.value.content {
         case nil: break
         case .contentMessage(let value)?: writer.message(10, value)
         case .selfCase(let value)?: writer.string(18, value)
@@ -1043,7 +1043,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1065,44 +1065,6 @@ extension Names {
     public enum Value: Swift::Hashable, Swift::Sendable {
       case reader(Swift::Bool)
       case tag(Swift::Float)
-    }
-
-    public struct Content: VencejoProtobuf::Message {
-      public var text: Swift::String = ""
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "fixture.names.Oneofs.Content" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-      public init() {}
-      public init(
-        text: Swift::String = ""
-      ) {
-        self.text = text
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: self.text = reader.string()
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.text.isEmpty { writer.string(10, self.text) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.text != right.text { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.text)
-        hasher.combine(self.unknownFields)
-      }
     }
   }
 
@@ -1144,20 +1106,20 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Enum<TestMessages::Names.Large.TypeEnum>.self, 98, self.types)
-        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<TestMessages::Names.Large>.self, 90, self.map)
-        if let value = self.names { writer.message(82, value) }
-        if !self.h.isEmpty { writer.string(74, self.h) }
-        if !self.g.isEmpty { writer.string(66, self.g) }
-        if !self.f.isEmpty { writer.string(58, self.f) }
-        if !self.e.isEmpty { writer.string(50, self.e) }
-        if !self.d.isEmpty { writer.string(42, self.d) }
-        if !self.selfField.isEmpty { writer.string(34, self.selfField) }
-        if !self.fields.isEmpty { writer.string(26, self.fields) }
-        if !self.storageField.isEmpty { writer.string(18, self.storageField) }
-        if self.type.rawValue != 0 { writer.enumeration(8, self.type) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        writer.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Enum<TestMessages::Names.Large.TypeEnum>.self, 98, fields.value.types)
+        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<TestMessages::Names.Large>.self, 90, fields.value.map)
+        if let value = fields.value.names { writer.message(82, value) }
+        if !fields.value.h.isEmpty { writer.string(74, fields.value.h) }
+        if !fields.value.g.isEmpty { writer.string(66, fields.value.g) }
+        if !fields.value.f.isEmpty { writer.string(58, fields.value.f) }
+        if !fields.value.e.isEmpty { writer.string(50, fields.value.e) }
+        if !fields.value.d.isEmpty { writer.string(42, fields.value.d) }
+        if !fields.value.selfField.isEmpty { writer.string(34, fields.value.selfField) }
+        if !fields.value.fields.isEmpty { writer.string(26, fields.value.fields) }
+        if !fields.value.storageField.isEmpty { writer.string(18, fields.value.storageField) }
+        if fields.value.type.rawValue != 0 { writer.enumeration(8, fields.value.type) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1238,7 +1200,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1251,6 +1213,46 @@ extension Names {
       public static var unspecified: Self { .init(rawValue: 0) }
       public static var large: Self { .init(rawValue: 1) }
       public static var allCases: [Self] { [.unspecified, .large] }
+    }
+  }
+}
+
+extension TestMessages::Names.Oneofs {
+  public struct Content: VencejoProtobuf::Message {
+    public var text: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Oneofs.Content" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      text: Swift::String = ""
+    ) {
+      self.text = text
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.text = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.text.isEmpty { writer.string(10, self.text) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.text != right.text { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.text)
+      hasher.combine(self.unknownFields)
     }
   }
 }

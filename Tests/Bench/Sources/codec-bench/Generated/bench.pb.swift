@@ -81,18 +81,18 @@ extension Bench {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.String.self, 82, self.labels)
-        if let value = self.quote { writer.message(74, value) }
-        if let value = self.sender { writer.message(66, value) }
-        if let value = self.createTime { writer.message(58, value) }
-        if !self.text.isEmpty { writer.string(50, self.text) }
-        if !self.requestId.isEmpty { writer.string(42, self.requestId) }
-        if self.revision != 0 { writer.int32(32, self.revision) }
-        if self.sequence != 0 { writer.int64(24, self.sequence) }
-        if !self.chat.isEmpty { writer.string(18, self.chat) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.String.self, 82, fields.value.labels)
+        if let value = fields.value.quote { writer.message(74, value) }
+        if let value = fields.value.sender { writer.message(66, value) }
+        if let value = fields.value.createTime { writer.message(58, value) }
+        if !fields.value.text.isEmpty { writer.string(50, fields.value.text) }
+        if !fields.value.requestId.isEmpty { writer.string(42, fields.value.requestId) }
+        if fields.value.revision != 0 { writer.int32(32, fields.value.revision) }
+        if fields.value.sequence != 0 { writer.int64(24, fields.value.sequence) }
+        if !fields.value.chat.isEmpty { writer.string(18, fields.value.chat) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -163,7 +163,7 @@ extension Bench {
       self.storage.value.decode(from: &reader)
     }
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -328,32 +328,32 @@ extension Bench {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        switch self.choice {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        switch fields.value.choice {
         case nil: break
         case .first(let value)?: writer.string(162, value)
         case .second(let value)?: writer.message(170, value)
         }
-        if let value = self.limit { writer.int32(152, value) }
-        writer.message(146, self.owners)
-        writer.list(VencejoProtobuf::Wire.String.self, 138, self.tags)
-        if self.priority.rawValue != 0 { writer.enumeration(128, self.priority) }
-        if !self.bytesValue.isEmpty { writer.bytes(122, self.bytesValue) }
-        if !self.stringValue.isEmpty { writer.string(114, self.stringValue) }
-        if self.boolValue { writer.bool(104, self.boolValue) }
-        if self.sfixed64Value != 0 { writer.fixedInt64(97, self.sfixed64Value) }
-        if self.sfixed32Value != 0 { writer.fixedInt32(93, self.sfixed32Value) }
-        if self.fixed64Value != 0 { writer.fixedUInt64(81, self.fixed64Value) }
-        if self.fixed32Value != 0 { writer.fixedUInt32(77, self.fixed32Value) }
-        if self.sint64Value != 0 { writer.sint64(64, self.sint64Value) }
-        if self.sint32Value != 0 { writer.sint32(56, self.sint32Value) }
-        if self.uint64Value != 0 { writer.uint64(48, self.uint64Value) }
-        if self.uint32Value != 0 { writer.uint32(40, self.uint32Value) }
-        if self.int64Value != 0 { writer.int64(32, self.int64Value) }
-        if self.int32Value != 0 { writer.int32(24, self.int32Value) }
-        if self.floatValue.bitPattern != 0 { writer.float(21, self.floatValue) }
-        if self.doubleValue.bitPattern != 0 { writer.double(9, self.doubleValue) }
+        if let value = fields.value.limit { writer.int32(152, value) }
+        writer.message(146, fields.value.owners)
+        writer.list(VencejoProtobuf::Wire.String.self, 138, fields.value.tags)
+        if fields.value.priority.rawValue != 0 { writer.enumeration(128, fields.value.priority) }
+        if !fields.value.bytesValue.isEmpty { writer.bytes(122, fields.value.bytesValue) }
+        if !fields.value.stringValue.isEmpty { writer.string(114, fields.value.stringValue) }
+        if fields.value.boolValue { writer.bool(104, fields.value.boolValue) }
+        if fields.value.sfixed64Value != 0 { writer.fixedInt64(97, fields.value.sfixed64Value) }
+        if fields.value.sfixed32Value != 0 { writer.fixedInt32(93, fields.value.sfixed32Value) }
+        if fields.value.fixed64Value != 0 { writer.fixedUInt64(81, fields.value.fixed64Value) }
+        if fields.value.fixed32Value != 0 { writer.fixedUInt32(77, fields.value.fixed32Value) }
+        if fields.value.sint64Value != 0 { writer.sint64(64, fields.value.sint64Value) }
+        if fields.value.sint32Value != 0 { writer.sint32(56, fields.value.sint32Value) }
+        if fields.value.uint64Value != 0 { writer.uint64(48, fields.value.uint64Value) }
+        if fields.value.uint32Value != 0 { writer.uint32(40, fields.value.uint32Value) }
+        if fields.value.int64Value != 0 { writer.int64(32, fields.value.int64Value) }
+        if fields.value.int32Value != 0 { writer.int32(24, fields.value.int32Value) }
+        if fields.value.floatValue.bitPattern != 0 { writer.float(21, fields.value.floatValue) }
+        if fields.value.doubleValue.bitPattern != 0 { writer.double(9, fields.value.doubleValue) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -474,7 +474,7 @@ extension Bench {
       self.storage.value.decode(from: &reader)
     }
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)

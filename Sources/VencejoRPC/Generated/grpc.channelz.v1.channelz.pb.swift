@@ -469,15 +469,15 @@ extension GRPCChannelz {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.lastCallStartedTimestamp { writer.message(58, value) }
-        if self.callsFailed != 0 { writer.int64(48, self.callsFailed) }
-        if self.callsSucceeded != 0 { writer.int64(40, self.callsSucceeded) }
-        if self.callsStarted != 0 { writer.int64(32, self.callsStarted) }
-        if let value = self.trace { writer.message(26, value) }
-        if !self.target.isEmpty { writer.string(18, self.target) }
-        if let value = self.state { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.lastCallStartedTimestamp { writer.message(58, value) }
+        if fields.value.callsFailed != 0 { writer.int64(48, fields.value.callsFailed) }
+        if fields.value.callsSucceeded != 0 { writer.int64(40, fields.value.callsSucceeded) }
+        if fields.value.callsStarted != 0 { writer.int64(32, fields.value.callsStarted) }
+        if let value = fields.value.trace { writer.message(26, value) }
+        if !fields.value.target.isEmpty { writer.string(18, fields.value.target) }
+        if let value = fields.value.state { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -536,7 +536,7 @@ extension GRPCChannelz {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -576,16 +576,16 @@ extension GRPCChannelz {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        switch self.childRef {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        switch fields.value.childRef {
         case nil: break
         case .channelRef(let value)?: writer.message(34, value)
         case .subchannelRef(let value)?: writer.message(42, value)
         }
-        if let value = self.timestamp { writer.message(26, value) }
-        if self.severity.rawValue != 0 { writer.enumeration(16, self.severity) }
-        if !self.description.isEmpty { writer.string(10, self.description) }
+        if let value = fields.value.timestamp { writer.message(26, value) }
+        if fields.value.severity.rawValue != 0 { writer.enumeration(16, fields.value.severity) }
+        if !fields.value.description.isEmpty { writer.string(10, fields.value.description) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -627,7 +627,7 @@ extension GRPCChannelz {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -756,13 +756,13 @@ extension GRPCChannelz {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.lastCallStartedTimestamp { writer.message(42, value) }
-        if self.callsFailed != 0 { writer.int64(32, self.callsFailed) }
-        if self.callsSucceeded != 0 { writer.int64(24, self.callsSucceeded) }
-        if self.callsStarted != 0 { writer.int64(16, self.callsStarted) }
-        if let value = self.trace { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.lastCallStartedTimestamp { writer.message(42, value) }
+        if fields.value.callsFailed != 0 { writer.int64(32, fields.value.callsFailed) }
+        if fields.value.callsSucceeded != 0 { writer.int64(24, fields.value.callsSucceeded) }
+        if fields.value.callsStarted != 0 { writer.int64(16, fields.value.callsStarted) }
+        if let value = fields.value.trace { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -808,7 +808,7 @@ extension GRPCChannelz {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -842,14 +842,14 @@ extension GRPCChannelz {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.remoteName.isEmpty { writer.string(50, self.remoteName) }
-        if let value = self.security { writer.message(42, value) }
-        if let value = self.remote { writer.message(34, value) }
-        if let value = self.local { writer.message(26, value) }
-        if let value = self.data { writer.message(18, value) }
-        if let value = self.ref { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.remoteName.isEmpty { writer.string(50, fields.value.remoteName) }
+        if let value = fields.value.security { writer.message(42, value) }
+        if let value = fields.value.remote { writer.message(34, value) }
+        if let value = fields.value.local { writer.message(26, value) }
+        if let value = fields.value.data { writer.message(18, value) }
+        if let value = fields.value.ref { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -901,7 +901,7 @@ extension GRPCChannelz {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -948,21 +948,21 @@ extension GRPCChannelz {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.message(106, self.option)
-        if let value = self.remoteFlowControlWindow { writer.message(98, value) }
-        if let value = self.localFlowControlWindow { writer.message(90, value) }
-        if let value = self.lastMessageReceivedTimestamp { writer.message(82, value) }
-        if let value = self.lastMessageSentTimestamp { writer.message(74, value) }
-        if let value = self.lastRemoteStreamCreatedTimestamp { writer.message(66, value) }
-        if let value = self.lastLocalStreamCreatedTimestamp { writer.message(58, value) }
-        if self.keepAlivesSent != 0 { writer.int64(48, self.keepAlivesSent) }
-        if self.messagesReceived != 0 { writer.int64(40, self.messagesReceived) }
-        if self.messagesSent != 0 { writer.int64(32, self.messagesSent) }
-        if self.streamsFailed != 0 { writer.int64(24, self.streamsFailed) }
-        if self.streamsSucceeded != 0 { writer.int64(16, self.streamsSucceeded) }
-        if self.streamsStarted != 0 { writer.int64(8, self.streamsStarted) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        writer.message(106, fields.value.option)
+        if let value = fields.value.remoteFlowControlWindow { writer.message(98, value) }
+        if let value = fields.value.localFlowControlWindow { writer.message(90, value) }
+        if let value = fields.value.lastMessageReceivedTimestamp { writer.message(82, value) }
+        if let value = fields.value.lastMessageSentTimestamp { writer.message(74, value) }
+        if let value = fields.value.lastRemoteStreamCreatedTimestamp { writer.message(66, value) }
+        if let value = fields.value.lastLocalStreamCreatedTimestamp { writer.message(58, value) }
+        if fields.value.keepAlivesSent != 0 { writer.int64(48, fields.value.keepAlivesSent) }
+        if fields.value.messagesReceived != 0 { writer.int64(40, fields.value.messagesReceived) }
+        if fields.value.messagesSent != 0 { writer.int64(32, fields.value.messagesSent) }
+        if fields.value.streamsFailed != 0 { writer.int64(24, fields.value.streamsFailed) }
+        if fields.value.streamsSucceeded != 0 { writer.int64(16, fields.value.streamsSucceeded) }
+        if fields.value.streamsStarted != 0 { writer.int64(8, fields.value.streamsStarted) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1052,7 +1052,7 @@ extension GRPCChannelz {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1115,125 +1115,6 @@ extension GRPCChannelz {
       case udsAddress(VencejoRPC::GRPCChannelz.Address.UdsAddress)
       case otherAddress(VencejoRPC::GRPCChannelz.Address.OtherAddress)
     }
-
-    public struct TcpIpAddress: VencejoProtobuf::Message {
-      /// Four bytes or sixteen.
-      public var ipAddress: [Swift::UInt8] = []
-      public var port: Swift::Int32 = 0
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "grpc.channelz.v1.Address.TcpIpAddress" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-      public init() {}
-      public init(
-        ipAddress: [Swift::UInt8] = [],
-        port: Swift::Int32 = 0
-      ) {
-        self.ipAddress = ipAddress
-        self.port = port
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: self.ipAddress = reader.bytes()
-          case 16: self.port = reader.int32()
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if self.port != 0 { writer.int32(16, self.port) }
-        if !self.ipAddress.isEmpty { writer.bytes(10, self.ipAddress) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.ipAddress != right.ipAddress { return false }
-        if left.port != right.port { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.ipAddress)
-        hasher.combine(self.port)
-        hasher.combine(self.unknownFields)
-      }
-    }
-
-    public struct UdsAddress: VencejoProtobuf::Message {
-      public var filename: Swift::String = ""
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "grpc.channelz.v1.Address.UdsAddress" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-      public init() {}
-      public init(
-        filename: Swift::String = ""
-      ) {
-        self.filename = filename
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: self.filename = reader.string()
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.filename.isEmpty { writer.string(10, self.filename) }
-      }
-      public static func == (left: Self, right: Self) -> Swift::Bool {
-        if left.filename != right.filename { return false }
-        return left.unknownFields == right.unknownFields
-      }
-      public func hash(into hasher: inout Swift::Hasher) {
-        hasher.combine(self.filename)
-        hasher.combine(self.unknownFields)
-      }
-    }
-
-    public struct OtherAddress: VencejoProtobuf::Message {
-      public var name: Swift::String = ""
-      public var value: VencejoProtobuf::Google.AnyMessage?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "grpc.channelz.v1.Address.OtherAddress" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-      public init() {}
-      public init(
-        name: Swift::String = "",
-        value: VencejoProtobuf::Google.AnyMessage? = nil
-      ) {
-        self.name = name
-        self.value = value
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: self.name = reader.string()
-          case 18: reader.message(into: &self.value)
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.value { writer.message(18, value) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
-      }
-    }
   }
 
   public struct Security: VencejoProtobuf::Message {
@@ -1283,93 +1164,6 @@ extension GRPCChannelz {
     public enum Model: Swift::Hashable, Swift::Sendable {
       case tls(VencejoRPC::GRPCChannelz.Security.Tls)
       case other(VencejoRPC::GRPCChannelz.Security.OtherSecurity)
-    }
-
-    public struct Tls: VencejoProtobuf::Message {
-      public var cipherSuite: CipherSuite?
-      /// DER.
-      public var localCertificate: [Swift::UInt8] = []
-      public var remoteCertificate: [Swift::UInt8] = []
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "grpc.channelz.v1.Security.Tls" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-      public init() {}
-      public init(
-        cipherSuite: CipherSuite? = nil,
-        localCertificate: [Swift::UInt8] = [],
-        remoteCertificate: [Swift::UInt8] = []
-      ) {
-        self.cipherSuite = cipherSuite
-        self.localCertificate = localCertificate
-        self.remoteCertificate = remoteCertificate
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: self.cipherSuite = .standardName(reader.string())
-          case 18: self.cipherSuite = .otherName(reader.string())
-          case 26: self.localCertificate = reader.bytes()
-          case 34: self.remoteCertificate = reader.bytes()
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.remoteCertificate.isEmpty { writer.bytes(34, self.remoteCertificate) }
-        if !self.localCertificate.isEmpty { writer.bytes(26, self.localCertificate) }
-        switch self.cipherSuite {
-        case nil: break
-        case .standardName(let value)?: writer.string(10, value)
-        case .otherName(let value)?: writer.string(18, value)
-        }
-      }
-
-      public enum CipherSuite: Swift::Hashable, Swift::Sendable {
-        /// As IANA names it.
-        case standardName(Swift::String)
-        case otherName(Swift::String)
-      }
-    }
-
-    public struct OtherSecurity: VencejoProtobuf::Message {
-      public var name: Swift::String = ""
-      public var value: VencejoProtobuf::Google.AnyMessage?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "grpc.channelz.v1.Security.OtherSecurity" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-      public init() {}
-      public init(
-        name: Swift::String = "",
-        value: VencejoProtobuf::Google.AnyMessage? = nil
-      ) {
-        self.name = name
-        self.value = value
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: self.name = reader.string()
-          case 18: reader.message(into: &self.value)
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.value { writer.message(18, value) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
-      }
     }
   }
 
@@ -1863,5 +1657,287 @@ extension GRPCChannelz {
       writer.unknown(self.unknownFields)
       if let value = self.socket { writer.message(10, value) }
     }
+  }
+}
+
+extension VencejoRPC::GRPCChannelz.Address {
+  public struct TcpIpAddress: VencejoProtobuf::Message {
+    /// Four bytes or sixteen.
+    public var ipAddress: [Swift::UInt8] = []
+    public var port: Swift::Int32 = 0
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "grpc.channelz.v1.Address.TcpIpAddress" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
+    public init() {}
+    public init(
+      ipAddress: [Swift::UInt8] = [],
+      port: Swift::Int32 = 0
+    ) {
+      self.ipAddress = ipAddress
+      self.port = port
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.ipAddress = reader.bytes()
+        case 16: self.port = reader.int32()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.port != 0 { writer.int32(16, self.port) }
+      if !self.ipAddress.isEmpty { writer.bytes(10, self.ipAddress) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.ipAddress != right.ipAddress { return false }
+      if left.port != right.port { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.ipAddress)
+      hasher.combine(self.port)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct UdsAddress: VencejoProtobuf::Message {
+    public var filename: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "grpc.channelz.v1.Address.UdsAddress" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
+    public init() {}
+    public init(
+      filename: Swift::String = ""
+    ) {
+      self.filename = filename
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.filename = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.filename.isEmpty { writer.string(10, self.filename) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.filename != right.filename { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.filename)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct OtherAddress: VencejoProtobuf::Message {
+    public var name: Swift::String = ""
+    public var value: VencejoProtobuf::Google.AnyMessage?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "grpc.channelz.v1.Address.OtherAddress" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
+    public init() {}
+    public init(
+      name: Swift::String = "",
+      value: VencejoProtobuf::Google.AnyMessage? = nil
+    ) {
+      self.name = name
+      self.value = value
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.name = reader.string()
+        case 18: reader.message(into: &self.value)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.value { writer.message(18, value) }
+      if !self.name.isEmpty { writer.string(10, self.name) }
+    }
+  }
+}
+
+extension VencejoRPC::GRPCChannelz.Security {
+  public struct Tls: VencejoProtobuf::Message {
+    public var cipherSuite: CipherSuite?
+    /// DER.
+    public var localCertificate: [Swift::UInt8] = []
+    public var remoteCertificate: [Swift::UInt8] = []
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "grpc.channelz.v1.Security.Tls" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
+    public init() {}
+    public init(
+      cipherSuite: CipherSuite? = nil,
+      localCertificate: [Swift::UInt8] = [],
+      remoteCertificate: [Swift::UInt8] = []
+    ) {
+      self.cipherSuite = cipherSuite
+      self.localCertificate = localCertificate
+      self.remoteCertificate = remoteCertificate
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.cipherSuite = .standardName(reader.string())
+        case 18: self.cipherSuite = .otherName(reader.string())
+        case 26: self.localCertificate = reader.bytes()
+        case 34: self.remoteCertificate = reader.bytes()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.remoteCertificate.isEmpty { writer.bytes(34, self.remoteCertificate) }
+      if !self.localCertificate.isEmpty { writer.bytes(26, self.localCertificate) }
+      switch self.cipherSuite {
+      case nil: break
+      case .standardName(let value)?: writer.string(10, value)
+      case .otherName(let value)?: writer.string(18, value)
+      }
+    }
+
+    public enum CipherSuite: Swift::Hashable, Swift::Sendable {
+      /// As IANA names it.
+      case standardName(Swift::String)
+      case otherName(Swift::String)
+    }
+  }
+
+  public struct OtherSecurity: VencejoProtobuf::Message {
+    public var name: Swift::String = ""
+    public var value: VencejoProtobuf::Google.AnyMessage?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "grpc.channelz.v1.Security.OtherSecurity" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
+    public init() {}
+    public init(
+      name: Swift::String = "",
+      value: VencejoProtobuf::Google.AnyMessage? = nil
+    ) {
+      self.name = name
+      self.value = value
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.name = reader.string()
+        case 18: reader.message(into: &self.value)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.value { writer.message(18, value) }
+      if !self.name.isEmpty { writer.string(10, self.name) }
+    }
+  }
+}
+
+extension GRPCChannelz {
+  /// Lists are in the order of ids. A page begins at the id asked for; 0 for max_results leaves the
+  /// size of a page to the server.
+  public protocol ChannelzService: VencejoRPC::Service {
+    func getTopChannels(_ request: VencejoRPC::GRPCChannelz.GetTopChannelsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetTopChannelsResponse
+    func getServers(_ request: VencejoRPC::GRPCChannelz.GetServersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetServersResponse
+    func getServerSockets(_ request: VencejoRPC::GRPCChannelz.GetServerSocketsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetServerSocketsResponse
+    func getChannel(_ request: VencejoRPC::GRPCChannelz.GetChannelRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetChannelResponse
+    func getSubchannel(_ request: VencejoRPC::GRPCChannelz.GetSubchannelRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetSubchannelResponse
+    func getSocket(_ request: VencejoRPC::GRPCChannelz.GetSocketRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetSocketResponse
+  }
+
+  /// Lists are in the order of ids. A page begins at the id asked for; 0 for max_results leaves the
+  /// size of a page to the server.
+  public struct ChannelzClient: VencejoRPC::ServiceClient {
+    public let channel: VencejoRPC::Channel
+    public init(_ channel: VencejoRPC::Channel) { self.channel = channel }
+    public func getTopChannels(_ request: VencejoRPC::GRPCChannelz.GetTopChannelsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoRPC::GRPCChannelz.GetTopChannelsResponse {
+      try await self.channel.unary("/grpc.channelz.v1.Channelz/GetTopChannels", request, options)
+    }
+    public func getServers(_ request: VencejoRPC::GRPCChannelz.GetServersRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoRPC::GRPCChannelz.GetServersResponse {
+      try await self.channel.unary("/grpc.channelz.v1.Channelz/GetServers", request, options)
+    }
+    public func getServerSockets(_ request: VencejoRPC::GRPCChannelz.GetServerSocketsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoRPC::GRPCChannelz.GetServerSocketsResponse {
+      try await self.channel.unary("/grpc.channelz.v1.Channelz/GetServerSockets", request, options)
+    }
+    public func getChannel(_ request: VencejoRPC::GRPCChannelz.GetChannelRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoRPC::GRPCChannelz.GetChannelResponse {
+      try await self.channel.unary("/grpc.channelz.v1.Channelz/GetChannel", request, options)
+    }
+    public func getSubchannel(_ request: VencejoRPC::GRPCChannelz.GetSubchannelRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoRPC::GRPCChannelz.GetSubchannelResponse {
+      try await self.channel.unary("/grpc.channelz.v1.Channelz/GetSubchannel", request, options)
+    }
+    public func getSocket(_ request: VencejoRPC::GRPCChannelz.GetSocketRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoRPC::GRPCChannelz.GetSocketResponse {
+      try await self.channel.unary("/grpc.channelz.v1.Channelz/GetSocket", request, options)
+    }
+  }
+}
+
+extension GRPCChannelz.ChannelzService {
+  public static var descriptor: VencejoProtobuf::ServiceDescriptor {
+    .init(fullName: "grpc.channelz.v1.Channelz", file: VencejoRPC::GRPCChannelz.channelzProto)
+  }
+  public var methods: [VencejoRPC::ServerMethod] {
+    [
+      .unary("/grpc.channelz.v1.Channelz/GetTopChannels", self.getTopChannels),
+      .unary("/grpc.channelz.v1.Channelz/GetServers", self.getServers),
+      .unary("/grpc.channelz.v1.Channelz/GetServerSockets", self.getServerSockets),
+      .unary("/grpc.channelz.v1.Channelz/GetChannel", self.getChannel),
+      .unary("/grpc.channelz.v1.Channelz/GetSubchannel", self.getSubchannel),
+      .unary("/grpc.channelz.v1.Channelz/GetSocket", self.getSocket),
+    ]
+  }
+  public func getTopChannels(_ request: VencejoRPC::GRPCChannelz.GetTopChannelsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetTopChannelsResponse {
+    throw VencejoRPC::RPCError.unimplemented("/grpc.channelz.v1.Channelz/GetTopChannels")
+  }
+  public func getServers(_ request: VencejoRPC::GRPCChannelz.GetServersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetServersResponse {
+    throw VencejoRPC::RPCError.unimplemented("/grpc.channelz.v1.Channelz/GetServers")
+  }
+  public func getServerSockets(_ request: VencejoRPC::GRPCChannelz.GetServerSocketsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetServerSocketsResponse {
+    throw VencejoRPC::RPCError.unimplemented("/grpc.channelz.v1.Channelz/GetServerSockets")
+  }
+  public func getChannel(_ request: VencejoRPC::GRPCChannelz.GetChannelRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetChannelResponse {
+    throw VencejoRPC::RPCError.unimplemented("/grpc.channelz.v1.Channelz/GetChannel")
+  }
+  public func getSubchannel(_ request: VencejoRPC::GRPCChannelz.GetSubchannelRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetSubchannelResponse {
+    throw VencejoRPC::RPCError.unimplemented("/grpc.channelz.v1.Channelz/GetSubchannel")
+  }
+  public func getSocket(_ request: VencejoRPC::GRPCChannelz.GetSocketRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetSocketResponse {
+    throw VencejoRPC::RPCError.unimplemented("/grpc.channelz.v1.Channelz/GetSocket")
   }
 }
