@@ -10,13 +10,25 @@ package struct ByteBuffer: ~Copyable {
   @usableFromInline var capacity: Int
   @usableFromInline package var count = 0
 
+  // Stands in for memory while there is none.
+  private nonisolated(unsafe) static let nothing = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
+
   /// Nothing, with room for some.
-  package init(capacity: Int = 256) {
-    self.capacity = max(capacity, 64)
-    base = .allocate(capacity: self.capacity)
+  package init(capacity: Int = 0) {
+    self.capacity = max(capacity, 0)
+    base = capacity > 0 ? Self.resize(nil, to: capacity) : Self.nothing
   }
 
-  deinit { base.deallocate() }
+  deinit { if capacity > 0 { free(base) } }
+
+  /// Moves memory to where so many bytes are. C's allocator, as it moves large blocks without
+  /// copying them.
+  private static func resize(
+    _ memory: UnsafeMutablePointer<UInt8>?, to capacity: Int
+  ) -> UnsafeMutablePointer<UInt8> {
+    guard let moved = realloc(memory, capacity) else { preconditionFailure("out of memory") }
+    return moved.assumingMemoryBound(to: UInt8.self)
+  }
 
   /// What has been written; valid until the buffer changes.
   package var written: UnsafeRawBufferPointer { .init(start: base, count: count) }
@@ -51,11 +63,9 @@ package struct ByteBuffer: ~Copyable {
   @inline(never)
   @usableFromInline
   mutating func grow(_ size: Int) {
-    capacity = max(2 * capacity, count + size)
-    let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
-    memcpy(memory, base, count)
-    base.deallocate()
-    base = memory
+    let larger = max(2 * capacity, count + size, 64)
+    base = Self.resize(capacity > 0 ? base : nil, to: larger)
+    capacity = larger
   }
 
   /// Writes a byte.
@@ -81,8 +91,18 @@ package struct ByteBuffer: ~Copyable {
   }
 
   /// Writes a fixed text.
-  package mutating func append(_ text: StaticString) {
+  package mutating func append(literal text: StaticString) {
     append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  /// Writes so many bytes, which the body fills in.
+  package mutating func append(
+    count more: Int, _ body: (UnsafeMutablePointer<UInt8>) -> Void
+  ) {
+    guard more > 0 else { return }
+    reserve(more)
+    body(base + count)
+    count &+= more
   }
 
   /// Forgets what has been written since the count was less.
@@ -91,24 +111,80 @@ package struct ByteBuffer: ~Copyable {
   // MARK: Numbers in text
 
   /// Writes a number in decimal digits, at least so many.
-  package mutating func append(decimal value: UInt64, width: Int = 1) {
+  package mutating func append(decimal value: UInt64, width: Int) {
+    let begin = count
+    append(decimal: value)
+    let missing = width - (count - begin)
+    guard missing > 0 else { return }
+    reserve(missing)
+    memmove(base + begin + missing, base + begin, count - begin)
+    memset(base + begin, 0x30, missing)
+    count += missing
+  }
+
+  /// Writes a number in decimal digits.
+  package mutating func append(decimal value: UInt64) {
     reserve(20)
-    var rest = value
-    var digits = 1
-    while rest >= 10 {
-      rest /= 10
-      digits &+= 1
-    }
-    digits = max(digits, min(width, 20))
-    rest = value
-    var index = count &+ digits
+    var index = count &+ Self.digits(of: value)
     count = index
-    for _ in 0..<digits {
-      index &-= 1
-      base[index] = UInt8(truncatingIfNeeded: 0x30 + rest % 10)
-      rest /= 10
+    var rest = value
+    // Divisions of 32 bits are faster: most of them are.
+    while rest > UInt64(UInt32.max) {
+      let eight = UInt32(truncatingIfNeeded: rest % 100_000_000)
+      rest /= 100_000_000
+      index &-= 8
+      put(pair: eight / 1_000_000, at: index)
+      put(pair: eight / 10_000 % 100, at: index &+ 2)
+      put(pair: eight / 100 % 100, at: index &+ 4)
+      put(pair: eight % 100, at: index &+ 6)
+    }
+    var small = UInt32(truncatingIfNeeded: rest)
+    while small >= 100 {
+      index &-= 2
+      put(pair: small % 100, at: index)
+      small /= 100
+    }
+    if small >= 10 {
+      put(pair: small, at: index &- 2)
+    } else {
+      base[index &- 1] = UInt8(truncatingIfNeeded: 0x30 &+ small)
     }
   }
+
+  @inline(__always)
+  private func put(pair: UInt32, at index: Int) {
+    // 103 / 1024 is a tenth, near enough below 100.
+    let tens = (pair &* 103) >> 10
+    base[index] = UInt8(truncatingIfNeeded: 0x30 &+ tens)
+    base[index &+ 1] = UInt8(truncatingIfNeeded: 0x30 &+ pair &- tens &* 10)
+  }
+
+  /// How many decimal digits a number has.
+  @inline(__always)
+  private static func digits(of value: UInt64) -> Int {
+    if value < 10 { return 1 }
+    if value < 100 { return 2 }
+    if value < 1000 { return 3 }
+    if value < 10_000 { return 4 }
+    if value < 100_000_000 {
+      return value < 1_000_000 ? (value < 100_000 ? 5 : 6) : (value < 10_000_000 ? 7 : 8)
+    }
+    // About a third of a digit for each bit; then one more or not.
+    let least = ((64 &- value.leadingZeroBitCount) &* 1233) >> 12
+    return least &+ (value >= power(of: least) ? 1 : 0)
+  }
+
+  @inline(__always)
+  private static func power(of exponent: Int) -> UInt64 {
+    powers.withUnsafeBufferPointer { exponent < $0.count ? $0[exponent] : .max }
+  }
+
+  private static let powers: [UInt64] = [
+    1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000,
+    10_000_000_000, 100_000_000_000, 1_000_000_000_000, 10_000_000_000_000, 100_000_000_000_000,
+    1_000_000_000_000_000, 10_000_000_000_000_000, 100_000_000_000_000_000,
+    1_000_000_000_000_000_000, 10_000_000_000_000_000_000,
+  ]
 
   /// Writes a number in decimal digits.
   package mutating func append(decimal value: Int64) {

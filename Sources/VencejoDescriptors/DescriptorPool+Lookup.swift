@@ -15,6 +15,11 @@ extension DescriptorPool {
     return nil
   }
 
+  /// The type of a field's messages.
+  package func messageType(_ field: FieldPlan) -> MessageDescriptor {
+    MessageDescriptor(pool: self, index: field.type)
+  }
+
   /// The descriptor of a generated message: `types`' when it has one, as it may know
   /// extensions; else from the file embedded in the message's code.
   package static func descriptor<M: Message>(

@@ -48,7 +48,7 @@ public final class DescriptorPool: Sendable {
     package let jsonName: String
     package let kind: Google.FieldDescriptorProto.TypeEnum
     /// The index of the message or enum.
-    package let type: Int
+    let type: Int
     package let isRepeated: Bool
     package let isMap: Bool
     package let isPacked: Bool
@@ -62,12 +62,14 @@ public final class DescriptorPool: Sendable {
     package let textName: String
     /// What the file gives with `[default = x]`.
     let explicitDefault: DynamicValue?
-    package let isExtension: Bool
-    package let tag: UInt32
+    let isExtension: Bool
+    let tag: UInt32
     /// Whether null is a value of the type, in JSON: of `Value` and `NullValue`.
-    package let takesNull: Bool
+    let takesNull: Bool
     /// Whether the type takes no number it does not name.
-    package let isClosed: Bool
+    let isClosed: Bool
+    /// Whether a list may stand in one run.
+    let isPackable: Bool
 
     init(
       _ proto: Google.FieldDescriptorProto, _ kind: Google.FieldDescriptorProto.TypeEnum,
@@ -86,9 +88,6 @@ public final class DescriptorPool: Sendable {
       self.type = type
       isRepeated = proto.label == .repeated
       self.isMap = isMap
-      isPacked =
-        proto.label == .repeated && features.packed && ![.string, .bytes].contains(kind)
-        && !isMessage
       hasPresence = proto.label != .repeated && features.presence != .implicit
       isRequired = features.presence == .required
       isGroup = isMessage && features.delimited && !isMap
@@ -107,6 +106,8 @@ public final class DescriptorPool: Sendable {
         isMessage && typeName == "google.protobuf.Value"
         || enumeration?.fullName == "google.protobuf.NullValue"
       isClosed = enumeration?.isClosed ?? false
+      isPackable = proto.label == .repeated && ![.string, .bytes].contains(kind) && !isMessage
+      isPacked = isPackable && features.packed
       oneof = proto.oneofIndex
       // "Group-like": named by its type's name in lower case, which is declared beside it.
       let last = typeName.split(separator: ".").last.map(String.init) ?? ""
@@ -125,7 +126,7 @@ public final class DescriptorPool: Sendable {
   package struct EnumInfo: Sendable {
     package let proto: Google.EnumDescriptorProto
     package let fullName: String
-    package let isClosed: Bool
+    let isClosed: Bool
     var byName: [String: Int32] = [:]
     var byNumber: [Int32: String] = [:]
   }
@@ -136,6 +137,7 @@ public final class DescriptorPool: Sendable {
   /// What reads and writes messages looks into; by the same index.
   package let tables: [MessageTable]
   package let enums: [EnumInfo]
+  package let enumTables: [EnumTable]
   private let messageIndex: [String: Int]
   private let enumIndex: [String: Int]
   private let serviceIndex: [String: ServiceType]
@@ -152,6 +154,7 @@ public final class DescriptorPool: Sendable {
     messages = builder.messages
     tables = builder.messages.map { MessageTable($0) }
     enums = builder.enums
+    enumTables = builder.enums.map { EnumTable($0) }
     messageIndex = builder.messageIndex
     enumIndex = builder.enumIndex
     serviceIndex = builder.services

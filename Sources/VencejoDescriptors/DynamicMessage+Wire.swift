@@ -22,8 +22,22 @@ extension DynamicMessage {
   /// lists and maps extended. After an error the message holds what came before it. Required
   /// fields may be missing.
   public mutating func merge(serializedBytes bytes: [UInt8]) throws(DecodingError) {
+    try merge(bytes, depth: WireReader.maximumDepth)
+  }
+
+  /// Decodes what was made from a text, which bounds how deeply it nests: a `Struct` takes three
+  /// messages for each pair of brackets.
+  package init(
+    _ descriptor: MessageDescriptor, transcoded bytes: [UInt8]
+  ) throws(DecodingError) {
+    self.init(descriptor)
+    try merge(bytes, depth: 4 * WireReader.maximumDepth)
+  }
+
+  private mutating func merge(_ bytes: [UInt8], depth: Int) throws(DecodingError) {
     let error = bytes.withUnsafeBytes { buffer in
       var reader = WireReader(buffer)
+      reader.depthLeft = depth
       decode(from: &reader)
       return reader.error
     }
@@ -345,7 +359,7 @@ extension FieldDescriptor {
 
 extension FieldDescriptor {
   /// Whether a list may stand in one run.
-  var isPackable: Bool { isRepeated && ![.string, .bytes, .message].contains(kind) }
+  var isPackable: Bool { info.isPackable }
 
   /// Whether the field is of a closed enum that does not name the number.
   package func refuses(_ number: Int32) -> Bool {

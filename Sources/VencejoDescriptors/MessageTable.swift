@@ -1,104 +1,150 @@
-/// What is looked up of a message's type while one is read or written: all of it immutable, in
-/// one object, so that passing it on costs one retain at most.
-package final class MessageTable: Sendable {
-  package typealias FieldInfo = DescriptorPool.FieldInfo
+package import VencejoProtobuf
 
+/// What is looked up of a field while messages are read or written: an address, so that passing
+/// it on costs nothing.
+//
+// @unchecked: what it points to belongs to the message's table and does not change.
+@frozen
+package struct FieldPlan: @unchecked Sendable {
+  @usableFromInline
+  struct Content {
+    @usableFromInline let number: Int32
+    @usableFromInline let tag: UInt32
+    @usableFromInline let kind: Google.FieldDescriptorProto.TypeEnum
+    @usableFromInline let type: Int
+    @usableFromInline let oneof: Int
+    @usableFromInline let isRepeated: Bool
+    @usableFromInline let isMap: Bool
+    @usableFromInline let isPacked: Bool
+    @usableFromInline let isPackable: Bool
+    @usableFromInline let hasPresence: Bool
+    @usableFromInline let isGroup: Bool
+    @usableFromInline let isExtension: Bool
+    @usableFromInline let checksUTF8: Bool
+    @usableFromInline let isClosed: Bool
+    @usableFromInline let takesNull: Bool
+    @usableFromInline let name: UnsafeRawBufferPointer
+    @usableFromInline let jsonName: UnsafeRawBufferPointer
+    @usableFromInline let textName: UnsafeRawBufferPointer
+  }
+
+  @usableFromInline let content: UnsafePointer<Content>
+
+  @inlinable package var number: Int32 { content.pointee.number }
+  @inlinable package var tag: UInt32 { content.pointee.tag }
+  /// Messages and groups are both messages.
+  @inlinable package var kind: Google.FieldDescriptorProto.TypeEnum { content.pointee.kind }
+  /// The index of the message or enum in the pool's tables.
+  @inlinable package var type: Int { content.pointee.type }
+  /// -1 for none.
+  @inlinable package var oneof: Int { content.pointee.oneof }
+  @inlinable package var isRepeated: Bool { content.pointee.isRepeated }
+  @inlinable package var isMap: Bool { content.pointee.isMap }
+  @inlinable package var isPacked: Bool { content.pointee.isPacked }
+  @inlinable package var isPackable: Bool { content.pointee.isPackable }
+  @inlinable package var hasPresence: Bool { content.pointee.hasPresence }
+  @inlinable package var isGroup: Bool { content.pointee.isGroup }
+  @inlinable package var isExtension: Bool { content.pointee.isExtension }
+  @inlinable package var checksUTF8: Bool { content.pointee.checksUTF8 }
+  /// Whether the type takes no number it does not name.
+  @inlinable package var isClosed: Bool { content.pointee.isClosed }
+  /// Whether null is a value of the type, in JSON: of `Value` and `NullValue`.
+  @inlinable package var takesNull: Bool { content.pointee.takesNull }
+  /// Valid as long as the pool is, like the others.
+  @inlinable package var name: UnsafeRawBufferPointer { content.pointee.name }
+  @inlinable package var jsonName: UnsafeRawBufferPointer { content.pointee.jsonName }
+  @inlinable package var textName: UnsafeRawBufferPointer { content.pointee.textName }
+}
+
+extension FieldPlan.Content {
+  fileprivate init(
+    _ info: DescriptorPool.FieldInfo, name: UnsafeRawBufferPointer,
+    jsonName: UnsafeRawBufferPointer, textName: UnsafeRawBufferPointer
+  ) {
+    self.init(
+      number: info.number, tag: info.tag, kind: info.kind, type: info.type,
+      // Extensions belong to none.
+      oneof: info.isExtension ? -1 : info.oneof.map { Int($0) } ?? -1,
+      isRepeated: info.isRepeated, isMap: info.isMap, isPacked: info.isPacked,
+      isPackable: info.isPackable, hasPresence: info.hasPresence, isGroup: info.isGroup,
+      isExtension: info.isExtension, checksUTF8: info.checksUTF8, isClosed: info.isClosed,
+      takesNull: info.takesNull, name: name, jsonName: jsonName, textName: textName)
+  }
+}
+
+/// What is looked up of a message's type while messages are read or written.
+//
+// @unchecked: nothing changes after `init`.
+package final class MessageTable: @unchecked Sendable {
   package let fullName: String
   package let wellKnown: WellKnown?
   package let isMessageSet: Bool
-  /// In the file's order.
-  package let fields: [FieldInfo]
   /// Fields and extensions by number, as they stand on the wire.
-  package let ordered: [FieldInfo]
+  package let ordered: UnsafeMutableBufferPointer<FieldPlan>
+  private let contents: UnsafeMutableBufferPointer<FieldPlan.Content>
   /// Of a map's entry.
-  package let key: FieldInfo?
-  package let value: FieldInfo?
-  /// The fields, by all their names, and extensions.
-  private let byName: [String: FieldInfo]
-
-  // The spellings of field i at 2i (JSON's) and 2i + 1 (the file's), in `text`.
-  private let text: [UInt8]
-  private let spellings: [Range<Int>]
-  /// A hash table of indices into `spellings`, -1 where there is none.
-  private let slots: [Int]
+  package let key: FieldPlan?
+  package let value: FieldPlan?
+  /// Two for each field of `ordered`: the file's and JSON's.
+  private let spellings: NameTable
+  /// Two for each field of `ordered`: the file's and text format's.
+  private let textSpellings: NameTable
+  /// The index in `ordered` of the field that is next in the file, to guess with.
+  private let following: UnsafeMutableBufferPointer<Int>
 
   init(_ info: DescriptorPool.MessageInfo) {
     fullName = info.fullName
     wellKnown = info.wellKnown
     isMessageSet = info.isMessageSet
-    fields = info.fields
-    ordered = info.byNumber.values.sorted { $0.number < $1.number }
-    key = info.isMapEntry ? info.byNumber[1] : nil
-    value = info.isMapEntry ? info.byNumber[2] : nil
-    byName = info.byName
-    var text: [UInt8] = []
-    var spellings: [Range<Int>] = []
-    for field in info.fields {
-      for name in [field.jsonName, field.name] {
-        spellings.append(text.count..<text.count + name.utf8.count)
-        text += name.utf8
-      }
-    }
-    var size = 4
-    while size < 2 * spellings.count { size *= 2 }
-    var slots = [Int](repeating: -1, count: size)
-    text.withUnsafeBytes { bytes in
-      for (index, spelling) in spellings.enumerated() {
-        let name = UnsafeRawBufferPointer(rebasing: bytes[spelling])
-        var slot = Self.hash(name) & (size - 1)
-        // Of two fields with one name the latter has it.
-        while slots[slot] >= 0, !Self.equal(bytes, spellings[slots[slot]], name) {
-          slot = (slot + 1) & (size - 1)
-        }
-        slots[slot] = index
-      }
-    }
-    self.text = text
+    let fields = info.byNumber.values.sorted { $0.number < $1.number }
+    let spellings = NameTable(fields.flatMap { [$0.name, $0.jsonName] })
+    let textSpellings = NameTable(fields.flatMap { [$0.name, $0.textName] })
     self.spellings = spellings
-    self.slots = slots
-  }
-
-  /// The index in ``fields`` of a name in either spelling. `expected` is tried first: fields
-  /// mostly come in their order.
-  package func index(of name: UnsafeRawBufferPointer, expected: Int) -> Int? {
-    text.withUnsafeBytes { bytes in
-      if expected < fields.count {
-        if Self.equal(bytes, spellings[2 * expected], name) { return expected }
-        if Self.equal(bytes, spellings[2 * expected + 1], name) { return expected }
+    self.textSpellings = textSpellings
+    contents = .allocate(capacity: fields.count)
+    _ = contents.initialize(
+      from: fields.enumerated().map { index, field in
+        FieldPlan.Content(
+          field, name: spellings[2 * index], jsonName: spellings[2 * index + 1],
+          textName: textSpellings[2 * index + 1])
+      })
+    let base = contents.baseAddress
+    ordered = .allocate(capacity: fields.count)
+    _ = ordered.initialize(
+      from: fields.indices.compactMap { index in
+        base.map { FieldPlan(content: UnsafePointer($0 + index)) }
+      })
+    following = .allocate(capacity: fields.count)
+    following.initialize(repeating: 0)
+    var places: [Int32: Int] = [:]
+    for (index, field) in fields.enumerated() { places[field.number] = index }
+    for (field, next) in zip(info.fields, info.fields.dropFirst()) {
+      if let place = places[field.number], let after = places[next.number] {
+        following[place] = after
       }
-      var slot = Self.hash(name) & (slots.count - 1)
-      while slots[slot] >= 0 {
-        let spelling = slots[slot]
-        if Self.equal(bytes, spellings[spelling], name) { return spelling / 2 }
-        slot = (slot + 1) & (slots.count - 1)
-      }
-      return nil
     }
+    let isEntry = info.isMapEntry && ordered.count == 2
+    key = isEntry ? ordered[0] : nil
+    value = isEntry ? ordered[1] : nil
   }
 
-  /// The extension with a name in brackets.
-  package func `extension`(_ name: UnsafeRawBufferPointer) -> FieldInfo? {
-    guard name.first == UInt8(ascii: "["), let field = byName[String(decoding: name, as: UTF8.self)],
-      field.isExtension
-    else { return nil }
-    return field
+  deinit {
+    ordered.deallocate()
+    contents.deallocate()
+    following.deallocate()
   }
 
-  /// Names come from descriptors and do not change: no text can make the chains longer than
-  /// the type's own names do.
-  private static func hash(_ name: UnsafeRawBufferPointer) -> Int {
-    var hash: UInt32 = 2_166_136_261
-    for byte in name { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
-    return Int(hash ^ hash >> 15)
+  /// The index in ``ordered`` of the field or extension with a name, the file's or JSON's.
+  package func index(ofName name: UnsafeRawBufferPointer, after last: Int) -> Int? {
+    // Fields mostly come in their order.
+    let guess = last < 0 || last >= following.count ? 0 : following[last]
+    if spellings.matches(2 * guess + 1, name) || spellings.matches(2 * guess, name) { return guess }
+    return spellings.index(of: name).map { $0 / 2 }
   }
 
-  private static func equal(
-    _ text: UnsafeRawBufferPointer, _ range: Range<Int>, _ name: UnsafeRawBufferPointer
-  ) -> Bool {
-    guard range.count == name.count else { return false }
-    for index in 0..<range.count where text[range.lowerBound + index] != name[index] {
-      return false
-    }
-    return true
+  /// The index in ``ordered`` of the field or extension with a name in text format: the file's,
+  /// or of a group-like field its type's.
+  package func index(ofTextName name: UnsafeRawBufferPointer) -> Int? {
+    textSpellings.index(of: name).map { $0 / 2 }
   }
 }

@@ -7,13 +7,11 @@ public enum JSONFormat {
   public static func encode(
     wire bytes: [UInt8], as type: MessageDescriptor, _ options: JSONOptions = .init()
   ) throws(JSONError) -> String {
-    let message: DynamicMessage
-    do {
-      message = try DynamicMessage(type, serializedBytes: bytes, partial: true)
+    do throws(JSONFault) {
+      return try JSONPrinter.print(bytes, as: type, options)
     } catch {
-      throw JSONError(message: "\(error)", path: "$")
+      throw error.error()
     }
-    return try encode(message, options)
   }
 
   /// The JSON of a message. Throws for what JSON cannot express: a `Timestamp` outside of the
@@ -21,32 +19,30 @@ public enum JSONFormat {
   public static func encode(
     _ message: DynamicMessage, _ options: JSONOptions = .init()
   ) throws(JSONError) -> String {
-    var printer = JSONPrinter(options: options)
-    do throws(JSONFault) {
-      try printer.print(message)
-    } catch {
-      throw error.error()
-    }
-    return printer.text
+    try encode(wire: message.serializedBytes(), as: message.descriptor, options)
   }
 
   /// The message a JSON text describes, encoded.
   public static func decode(
     _ json: String, as type: MessageDescriptor, _ options: JSONOptions = .init()
   ) throws(JSONError) -> [UInt8] {
-    try message(json, as: type, options).serializedBytes()
+    do throws(JSONFault) {
+      return try JSONTranscoder.transcode(json, as: type, options)
+    } catch {
+      let (line, column) = place(of: error.offset, in: json)
+      throw error.error(line: line, column: column)
+    }
   }
 
   /// The message a JSON text describes.
   public static func message(
     _ json: String, as type: MessageDescriptor, _ options: JSONOptions = .init()
   ) throws(JSONError) -> DynamicMessage {
-    do throws(JSONFault) {
-      let node = try JSONParser.parse(json)
-      return try JSONReader(options: options).message(node, type)
+    let bytes = try decode(json, as: type, options)
+    do {
+      return try DynamicMessage(type, transcoded: bytes)
     } catch {
-      let (line, column) = place(of: error.offset, in: json)
-      throw error.error(line: line, column: column)
+      throw JSONError(message: "\(error)", path: "$")
     }
   }
 

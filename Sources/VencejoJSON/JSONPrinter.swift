@@ -1,162 +1,268 @@
 import VencejoDescriptors
 import VencejoProtobuf
 
-/// Writes messages as JSON.
-struct JSONPrinter {
+/// Writes JSON straight from wire format, by descriptor.
+///
+/// Fields must stand as encoders write them (see ``FieldCursor``). Where they do not, it gives
+/// up with a fault that says so: then the message is decoded, encoded and written once more.
+struct JSONPrinter: ~Copyable {
+  typealias Field = FieldPlan
+
   let options: JSONOptions
-  private(set) var text = ""
+  var out: ByteBuffer
   /// Open brackets.
-  private var depth = 0
+  var depth = 0
   /// Messages within each other.
-  private var nesting = 0
+  var nesting = 0
 
-  init(options: JSONOptions) { self.options = options }
+  init(_ options: JSONOptions, capacity: Int) {
+    self.options = options
+    out = ByteBuffer(capacity: capacity)
+  }
 
-  mutating func print(_ message: DynamicMessage) throws(JSONFault) {
-    try nest { (printer) throws(JSONFault) in
-      if let wellKnown = message.descriptor.info.wellKnown {
-        return try printer.print(message, wellKnown)
-      }
-      var list = printer.open("{")
-      try printer.printFields(message, &list)
-      printer.close("}", list)
+  /// The JSON of an encoded message.
+  static func print(
+    _ bytes: [UInt8], as type: MessageDescriptor, _ options: JSONOptions
+  ) throws(JSONFault) -> String {
+    var printer = JSONPrinter(options, capacity: bytes.count + bytes.count / 2 + 256)
+    try printer.print(bytes, as: type)
+    return printer.out.string()
+  }
+
+  /// Writes a message, in the second attempt from bytes in order.
+  private mutating func print(
+    _ bytes: [UInt8], as type: MessageDescriptor
+  ) throws(JSONFault) {
+    guard let fault = attempt(bytes, type) else { return }
+    guard fault.isDisorder else { throw fault }
+    out.truncate(to: 0)
+    depth = 0
+    nesting = 0
+    if let fault = attempt(try Self.inOrder(bytes, type), type) { throw fault }
+  }
+
+  /// The same message, its fields in order.
+  static func inOrder(
+    _ bytes: [UInt8], _ type: MessageDescriptor
+  ) throws(JSONFault) -> [UInt8] {
+    do throws(DecodingError) {
+      return try DynamicMessage(type, serializedBytes: bytes, partial: true)
+        .serializedBytes(deterministic: true)
+    } catch {
+      throw JSONFault(message: "\(error)")
     }
   }
 
-  /// Prints a message within another. Messages packed in Any begin to count anew on the wire,
-  /// not here.
-  mutating func nest(_ body: (inout JSONPrinter) throws(JSONFault) -> Void) throws(JSONFault) {
+  private mutating func attempt(_ bytes: [UInt8], _ type: MessageDescriptor) -> JSONFault? {
+    bytes.withUnsafeBytes { buffer in
+      var reader = WireReader(buffer)
+      // Of a dynamic message, which may nest deeper than the wire allows; messages are counted
+      // here.
+      reader.depthLeft = 4 * WireReader.maximumDepth
+      do throws(JSONFault) {
+        try message(type.table, type.pool, &reader)
+        try Self.check(reader)
+      } catch {
+        return error
+      }
+      return nil
+    }
+  }
+
+  static func check(_ reader: borrowing WireReader) throws(JSONFault) {
+    if let error = reader.error { throw JSONFault(message: "\(error)") }
+  }
+
+  // MARK: Messages
+
+  /// Writes the reader's current message. Messages packed in Any begin to count anew on the
+  /// wire, not here.
+  mutating func message(
+    _ type: MessageTable, _ pool: DescriptorPool, _ reader: inout WireReader
+  ) throws(JSONFault) {
     guard nesting < WireReader.maximumDepth else { throw JSONFault(message: "nested too deeply") }
     nesting += 1
-    defer { nesting -= 1 }
-    try body(&self)
-  }
-
-  // MARK: Layout
-
-  /// What has been written of an object or array.
-  struct List {
-    var isEmpty = true
-  }
-
-  mutating func open(_ bracket: String) -> List {
-    text += bracket
-    depth += 1
-    return List()
-  }
-
-  mutating func close(_ bracket: String, _ list: List) {
-    depth -= 1
-    if !list.isEmpty { newLine() }
-    text += bracket
-  }
-
-  /// Begins an element.
-  mutating func next(_ list: inout List) {
-    if !list.isEmpty { text += "," }
-    list.isEmpty = false
-    newLine()
-  }
-
-  /// Begins a member.
-  mutating func next(_ name: String, _ list: inout List) {
-    next(&list)
-    quote(name)
-    text += options.pretty ? ": " : ":"
-  }
-
-  private mutating func newLine() {
-    guard options.pretty else { return }
-    text += "\n"
-    for _ in 0..<depth { text += "  " }
-  }
-
-  mutating func write(_ text: String) { self.text += text }
-
-  mutating func quote(_ string: String) {
-    text += "\""
-    for scalar in string.unicodeScalars {
-      switch scalar {
-      case "\"": text += "\\\""
-      case "\\": text += "\\\\"
-      case "\n": text += "\\n"
-      case "\r": text += "\\r"
-      case "\t": text += "\\t"
-      // What JSON asks for, and what a terminal would obey or a reader not see.
-      case "\u{0}"..<"\u{20}", "\u{7F}"..."\u{9F}", "\u{200E}", "\u{200F}",
-        "\u{2028}"..."\u{202E}", "\u{2066}"..."\u{2069}", "\u{FEFF}":
-        let digits = String(scalar.value, radix: 16)
-        text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      default: text.unicodeScalars.append(scalar)
-      }
-    }
-    text += "\""
-  }
-
-  // MARK: Fields
-
-  mutating func printFields(
-    _ message: DynamicMessage, _ list: inout List
-  ) throws(JSONFault) {
-    for field in message.descriptor.fields + message.extensionFields {
-      let name = options.originalNames ? field.name : field.jsonName
-      guard let value = message.fields[field.number] ?? shownDefault(field) else { continue }
-      if !field.hasPresence && value.isDefault && !options.defaults { continue }
-      next(name, &list)
-      try within(".\(name)") { () throws(JSONFault) in try print(value, field) }
-    }
-  }
-
-  private func shownDefault(_ field: FieldDescriptor) -> DynamicValue? {
-    guard options.defaults, !field.hasPresence else { return nil }
-    if field.isMap { return .map([:]) }
-    return field.isRepeated ? .list([]) : field.defaultValue
-  }
-
-  mutating func print(
-    _ value: DynamicValue, _ field: FieldDescriptor
-  ) throws(JSONFault) {
-    switch value {
-    case .bool(let value): write(value ? "true" : "false")
-    case .int32(let value): write("\(value)")
-    case .uint32(let value): write("\(value)")
-    case .int64(let value): write("\"\(value)\"")
-    case .uint64(let value): write("\"\(value)\"")
-    case .float(let value):
-      value.isFinite ? write("\(value)") : write(Self.special(Double(value)))
-    case .double(let value): value.isFinite ? write("\(value)") : write(Self.special(value))
-    case .string(let value): quote(value)
-    case .bytes where field.kind == .string: throw JSONFault(message: "not UTF-8")
-    case .bytes(let value): write("\"\(Base64.encode(value))\"")
-    case .enumeration(let value):
-      if field.enumType?.fullName == "google.protobuf.NullValue" {
-        write("null")
-      } else if !options.enumNumbers, let name = field.enumType?.name(of: value) {
-        quote(name)
-      } else {
-        write("\(value)")
-      }
-    case .message(let message): try print(message)
-    case .list(let values):
-      var list = open("[")
-      for (index, value) in values.enumerated() {
-        next(&list)
-        try within("[\(index)]") { () throws(JSONFault) in try print(value, field) }
-      }
-      close("]", list)
-    case .map(let map):
-      guard let (_, valueField) = field.entryFields else { return write("{}") }
+    if let wellKnown = type.wellKnown {
+      try message(type, wellKnown, pool, &reader)
+    } else {
       var list = open("{")
-      for (key, value) in map.sorted(by: { DynamicValue.precedes($0.key, $1.key) }) {
-        let name = key.keyText
-        next(name, &list)
-        try within(".\(name)") { () throws(JSONFault) in try print(value, valueField) }
-      }
+      try fields(type, pool, &reader, &list)
       close("}", list)
     }
+    nesting -= 1
   }
 
-  private static func special(_ value: Double) -> String {
-    value.isNaN ? "\"NaN\"" : value < 0 ? "\"-Infinity\"" : "\"Infinity\""
+  /// Writes a message behind its length.
+  mutating func delimited(
+    _ type: MessageTable, _ pool: DescriptorPool, _ reader: inout WireReader
+  ) throws(JSONFault) {
+    let outer = reader.enter()
+    try message(type, pool, &reader)
+    reader.leave(outer)
+  }
+
+  /// Writes the fields of the reader's current message as members.
+  mutating func fields(
+    _ type: MessageTable, _ pool: DescriptorPool, _ reader: inout WireReader, _ list: inout List
+  ) throws(JSONFault) {
+    var cursor = FieldCursor(type)
+    var tag = reader.nextTag()
+    while tag != 0 {
+      if tag == 11 && type.isMessageSet {
+        try item(type, pool, tag, &reader, &cursor, &list)
+        tag = reader.nextTag()
+        continue
+      }
+      guard let index = cursor.index(of: tag) else {
+        reader.skip(tag)
+        tag = reader.nextTag()
+        continue
+      }
+      let field = type.ordered[index]
+      if field.isRepeated {
+        tag = try repeated(field, index, tag, type, pool, &reader, &cursor, &list)
+      } else {
+        try singular(field, index, tag, type, pool, &reader, &cursor, &list)
+        tag = reader.nextTag()
+      }
+    }
+    if options.defaults { defaults(type, pool, cursor.passed..<type.ordered.count, &list) }
+  }
+
+  /// Begins a field's member; a fault when it is not where it should be.
+  private mutating func begin(
+    _ field: Field, _ index: Int, _ type: MessageTable, _ pool: DescriptorPool,
+    _ cursor: inout FieldCursor, _ list: inout List
+  ) throws(JSONFault) {
+    let passed = cursor.passed
+    guard cursor.enter(index) else { throw .disorder }
+    if options.defaults { defaults(type, pool, passed..<index, &list) }
+    next(name(field), &list)
+  }
+
+  func name(_ field: Field) -> UnsafeRawBufferPointer {
+    options.originalNames ? field.name : field.jsonName
+  }
+
+  func step(_ field: Field) -> String { "." + String(decoding: name(field), as: UTF8.self) }
+
+  private mutating func singular(
+    _ field: Field, _ index: Int, _ tag: UInt32, _ type: MessageTable, _ pool: DescriptorPool,
+    _ reader: inout WireReader, _ cursor: inout FieldCursor, _ list: inout List
+  ) throws(JSONFault) {
+    var number: Int32 = 0
+    if field.kind == .enum {
+      number = reader.int32()
+      // What a closed enum does not name is an unknown field.
+      if field.isClosed && pool.enumTables[field.type].name(of: number) == nil { return }
+    }
+    let mark = out.count
+    let before = list
+    try begin(field, index, type, pool, &cursor, &list)
+    do throws(JSONFault) {
+      let isDefault: Bool
+      if field.kind == .enum {
+        enumeration(number, field, pool)
+        isDefault = number == 0
+      } else {
+        isDefault = try value(field, tag, pool, &reader)
+      }
+      if isDefault && !field.hasPresence && !options.defaults {
+        out.truncate(to: mark)
+        list = before
+      }
+    } catch {
+      throw error.at(step(field))
+    }
+  }
+
+  /// Writes a list or map; returns the tag behind it.
+  private mutating func repeated(
+    _ field: Field, _ index: Int, _ first: UInt32, _ type: MessageTable, _ pool: DescriptorPool,
+    _ reader: inout WireReader, _ cursor: inout FieldCursor, _ list: inout List
+  ) throws(JSONFault) -> UInt32 {
+    var tag = first
+    if field.isMap {
+      let entries = try mapEntries(field, pool, &tag, &reader)
+      if entries.isEmpty { return tag }
+      try begin(field, index, type, pool, &cursor, &list)
+      do throws(JSONFault) {
+        try map(entries, field, pool, &reader)
+      } catch {
+        throw error.at(step(field))
+      }
+      return tag
+    }
+    var elements: List?
+    while tag >> 3 == first >> 3 {
+      guard tag == field.tag || tag & 7 == 2 && field.isPackable else {
+        reader.skip(tag)
+        tag = reader.nextTag()
+        continue
+      }
+      let isRun = tag & 7 == 2 && field.isPackable
+      let outer = isRun ? reader.enterRun() : nil
+      repeat {
+        if isRun && reader.isAtEnd { break }
+        var number: Int32 = 0
+        if field.kind == .enum {
+          number = reader.int32()
+          if field.isClosed && pool.enumTables[field.type].name(of: number) == nil { continue }
+        }
+        if elements == nil {
+          try begin(field, index, type, pool, &cursor, &list)
+          elements = open("[")
+        }
+        next(&elements)
+        if field.kind == .enum {
+          enumeration(number, field, pool)
+          continue
+        }
+        do throws(JSONFault) {
+          _ = try value(field, tag, pool, &reader)
+        } catch {
+          let count = elements?.count ?? 1
+          throw error.at("[\(count - 1)]").at(step(field))
+        }
+      } while isRun
+      if let outer { reader.leaveRun(outer) }
+      tag = reader.nextTag()
+    }
+    if let elements { close("]", elements) }
+    return tag
+  }
+
+  /// An item of a `MessageSet`: a group with the extension's number (2) and the message (3).
+  private mutating func item(
+    _ type: MessageTable, _ pool: DescriptorPool, _ tag: UInt32, _ reader: inout WireReader,
+    _ cursor: inout FieldCursor, _ list: inout List
+  ) throws(JSONFault) {
+    var number: UInt32?
+    var bytes: UnsafeRawBufferPointer?
+    let outer = reader.enterGroup(tag)
+    loop: while true {
+      switch reader.nextTag() {
+      case 0: break loop
+      case 16 where number == nil: number = reader.uint32()
+      case 26:
+        if bytes != nil { throw .disorder }
+        bytes = reader.span()
+      case let tag: reader.skip(tag)
+      }
+    }
+    reader.leaveGroup(outer)
+    guard let number, let bytes, number < 1 << 29, let index = cursor.index(of: number << 3 | 2)
+    else { return }
+    let field = type.ordered[index]
+    guard field.kind == .message, !field.isRepeated else { return }
+    try begin(field, index, type, pool, &cursor, &list)
+    do throws(JSONFault) {
+      var inner = WireReader(bytes)
+      inner.depthLeft = reader.depthLeft
+      try message(pool.tables[field.type], pool, &inner)
+      try Self.check(inner)
+    } catch {
+      throw error.at(step(field))
+    }
   }
 }

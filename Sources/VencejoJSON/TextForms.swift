@@ -8,85 +8,136 @@ enum Base64 {
   private static let alphabet = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-  static func encode(_ bytes: [UInt8]) -> String {
-    var text: [UInt8] = []
-    text.reserveCapacity((bytes.count + 2) / 3 * 4)
-    var index = 0
-    while index < bytes.count {
-      let rest = min(3, bytes.count - index)
+  /// Two letters for twelve bits.
+  private static let pairs: [UInt16] = (0..<4096).map {
+    (UInt16(alphabet[$0 >> 6]) | UInt16(alphabet[$0 & 63]) << 8).littleEndian
+  }
+
+  static func encode(_ bytes: UnsafeRawBufferPointer, to text: inout ByteBuffer) {
+    pairs.withUnsafeBufferPointer { pairs in
+      text.append(count: (bytes.count + 2) / 3 * 4) { place in
+        var place = UnsafeMutableRawPointer(place)
+        var index = 0
+        while index + 3 <= bytes.count {
+          let bits =
+            Int(bytes[index]) << 16 | Int(bytes[index + 1]) << 8 | Int(bytes[index + 2])
+          place.storeBytes(of: pairs[bits >> 12], as: UInt16.self)
+          place.storeBytes(of: pairs[bits & 4095], toByteOffset: 2, as: UInt16.self)
+          place += 4
+          index += 3
+        }
+        let rest = bytes.count - index
+        if rest == 0 { return }
+        let bits = Int(bytes[index]) << 16 | (rest == 2 ? Int(bytes[index + 1]) << 8 : 0)
+        place.storeBytes(of: pairs[bits >> 12], as: UInt16.self)
+        place.storeBytes(
+          of: rest == 2 ? alphabet[bits >> 6 & 63] : UInt8(ascii: "="), toByteOffset: 2,
+          as: UInt8.self)
+        place.storeBytes(of: UInt8(ascii: "="), toByteOffset: 3, as: UInt8.self)
+      }
+    }
+  }
+
+  /// The value of each letter; 64 for the padding and 255 for what is none.
+  private static let values: [UInt8] = (0...255).map { byte in
+    switch UInt8(byte) {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt8(byte) - UInt8(ascii: "A")
+    case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt8(byte) - UInt8(ascii: "a") + 26
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt8(byte) - UInt8(ascii: "0") + 52
+    case UInt8(ascii: "+"), UInt8(ascii: "-"): 62
+    case UInt8(ascii: "/"), UInt8(ascii: "_"): 63
+    case UInt8(ascii: "="): 64
+    default: 255
+    }
+  }
+
+  /// Writes the bytes a text stands for; false when it is not base64.
+  static func decode(_ text: UnsafeRawBufferPointer, to bytes: inout ByteBuffer) -> Bool {
+    bytes.reserve(text.count / 4 * 3 + 3)
+    return values.withUnsafeBufferPointer { values in
+      var index = 0
+      while index + 4 <= text.count {
+        let a = values[Int(text[index])]
+        let b = values[Int(text[index + 1])]
+        let c = values[Int(text[index + 2])]
+        let d = values[Int(text[index + 3])]
+        if a | b | c | d >= 64 { break }
+        let bits = UInt32(a) << 18 | UInt32(b) << 12 | UInt32(c) << 6 | UInt32(d)
+        bytes.append(UInt8(truncatingIfNeeded: bits >> 16))
+        bytes.append(UInt8(truncatingIfNeeded: bits >> 8))
+        bytes.append(UInt8(truncatingIfNeeded: bits))
+        index += 4
+      }
+      // The end: up to three letters, then padding, if any, to four.
       var bits: UInt32 = 0
-      for offset in 0..<3 {
-        bits = bits << 8 | (offset < rest ? UInt32(bytes[index + offset]) : 0)
+      var letters = 0
+      while index < text.count, values[Int(text[index])] < 64 {
+        bits = bits << 6 | UInt32(values[Int(text[index])])
+        letters += 1
+        index += 1
+        if letters > 3 { return false }
       }
-      for digit in 0..<4 {
-        let value = Int(bits >> UInt32(18 - 6 * digit) & 63)
-        text.append(digit <= rest ? alphabet[value] : UInt8(ascii: "="))
+      let padding = text.count - index
+      for letter in text[index...] where letter != UInt8(ascii: "=") { return false }
+      if letters == 1 || padding > 2 || padding > 0 && letters + padding != 4 { return false }
+      if letters > 1 {
+        bits <<= UInt32(24 - 6 * letters)
+        bytes.append(UInt8(truncatingIfNeeded: bits >> 16))
+        if letters > 2 { bytes.append(UInt8(truncatingIfNeeded: bits >> 8)) }
       }
-      index += 3
+      return true
     }
-    return String(decoding: text, as: UTF8.self)
   }
+}
 
-  static func decode(_ text: String) -> [UInt8]? {
-    var bytes: [UInt8] = []
-    var bits: UInt32 = 0
-    var digits = 0
-    var padding = 0
-    for character in text.utf8 {
-      let value: UInt8
-      switch character {
-      case UInt8(ascii: "A")...UInt8(ascii: "Z"): value = character - UInt8(ascii: "A")
-      case UInt8(ascii: "a")...UInt8(ascii: "z"): value = character - UInt8(ascii: "a") + 26
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): value = character - UInt8(ascii: "0") + 52
-      case UInt8(ascii: "+"), UInt8(ascii: "-"): value = 62
-      case UInt8(ascii: "/"), UInt8(ascii: "_"): value = 63
-      case UInt8(ascii: "="):
-        padding += 1
-        continue
-      default: return nil
-      }
-      if padding > 0 { return nil }
-      bits = bits << 6 | UInt32(value)
-      digits += 1
-      if digits & 3 != 1 {
-        let spare = UInt32(6 - 2 * ((digits & 3) == 0 ? 3 : digits & 3 - 1))
-        bytes.append(UInt8(truncatingIfNeeded: bits >> spare))
-      }
+extension ByteBuffer {
+  /// Nanoseconds behind a decimal point: none, three, six or nine digits.
+  fileprivate mutating func fraction(_ nanos: Int32) {
+    let nanos = UInt64(nanos.magnitude)
+    if nanos == 0 { return }
+    append(UInt8(ascii: "."))
+    if nanos % 1_000_000 == 0 {
+      append(decimal: nanos / 1_000_000, width: 3)
+    } else if nanos % 1000 == 0 {
+      append(decimal: nanos / 1000, width: 6)
+    } else {
+      append(decimal: nanos, width: 9)
     }
-    if digits & 3 == 1 || padding > 0 && (digits + padding) & 3 != 0 || padding > 2 { return nil }
-    return bytes
   }
 }
 
-/// Nanoseconds behind a decimal point: none, three, six or nine digits.
-func fraction(_ nanos: Int32) -> String {
-  guard nanos != 0 else { return "" }
-  let digits = padded(Int64(nanos), 9)
-  if nanos % 1_000_000 == 0 { return "." + digits.prefix(3) }
-  if nanos % 1000 == 0 { return "." + digits.prefix(6) }
-  return "." + digits
-}
+/// A text being read from its beginning; nil is returned for what is not there.
+private struct Scanner {
+  var rest: UnsafeRawBufferPointer.SubSequence
 
-private func padded(_ value: Int64, _ width: Int) -> String {
-  let digits = String(value)
-  return String(repeating: "0", count: max(0, width - digits.count)) + digits
-}
+  init(_ text: UnsafeRawBufferPointer) { rest = text[...] }
 
-/// A fraction's digits as nanoseconds; nil unless there are one to nine.
-private func nanoseconds(_ digits: Substring.UTF8View) -> Int32? {
-  guard (1...9).contains(digits.count), let value = number(digits) else { return nil }
-  return Int32(truncatingIfNeeded: (digits.count..<9).reduce(value) { value, _ in value * 10 })
-}
-
-/// Up to eighteen digits as a number, nothing else.
-private func number(_ digits: Substring.UTF8View) -> Int64? {
-  guard (1...18).contains(digits.count) else { return nil }
-  var value: Int64 = 0
-  for digit in digits {
-    guard digit >= 0x30 && digit <= 0x39 else { return nil }
-    value = value * 10 + Int64(digit - 0x30)
+  /// A number of so many digits.
+  mutating func number(_ digits: ClosedRange<Int>) -> (value: Int64, count: Int)? {
+    var value: Int64 = 0
+    var count = 0
+    while count < digits.upperBound, let digit = rest.first, digit >= 0x30 && digit <= 0x39 {
+      value = value * 10 + Int64(digit - 0x30)
+      count += 1
+      rest = rest.dropFirst()
+    }
+    return count >= digits.lowerBound ? (value, count) : nil
   }
-  return value
+
+  mutating func number(_ digits: Int) -> Int64? { number(digits...digits)?.value }
+
+  mutating func take(_ character: Character) -> Bool {
+    guard let byte = rest.first, byte == character.asciiValue else { return false }
+    rest = rest.dropFirst()
+    return true
+  }
+
+  /// The nanoseconds behind a point; 0 when there is none.
+  mutating func nanoseconds() -> Int32? {
+    guard take(".") else { return 0 }
+    guard let (value, count) = number(1...9) else { return nil }
+    return Int32(truncatingIfNeeded: (count..<9).reduce(value) { value, _ in value * 10 })
+  }
 }
 
 /// A `google.protobuf.Timestamp` in RFC 3339.
@@ -94,8 +145,9 @@ enum TimestampText {
   /// 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z.
   private static let range = -62_135_596_800...Int64(253_402_300_799)
 
-  static func encode(_ seconds: Int64, _ nanos: Int32) -> String? {
-    guard range.contains(seconds), (0..<1_000_000_000).contains(nanos) else { return nil }
+  /// Writes a time in quotes; false when it has no text.
+  static func encode(_ seconds: Int64, _ nanos: Int32, to text: inout ByteBuffer) -> Bool {
+    guard range.contains(seconds), (0..<1_000_000_000).contains(nanos) else { return false }
     // Since 0000-03-01, where every era of 400 years has 146,097 days and leap days come last
     // (Howard Hinnant, "chrono-compatible low-level date algorithms").
     let days = (seconds + 62_135_596_800) / 86_400 + 306
@@ -107,37 +159,32 @@ enum TimestampText {
     let month = (5 * dayOfYear + 2) / 153
     let civilMonth = month < 10 ? month + 3 : month - 9
     let civilYear = year + era * 400 + (civilMonth <= 2 ? 1 : 0)
-    let date =
-      "\(padded(civilYear, 4))-\(padded(civilMonth, 2))-"
-      + padded(dayOfYear - (153 * month + 2) / 5 + 1, 2)
-    let time =
-      "\(padded(second / 3600, 2)):\(padded(second / 60 % 60, 2)):\(padded(second % 60, 2))"
-    return "\(date)T\(time)\(fraction(nanos))Z"
+    func part(_ value: Int64, _ width: Int, _ behind: Character) {
+      text.append(decimal: value.magnitude, width: width)
+      text.append(behind.asciiValue ?? 0)
+    }
+    text.append(UInt8(ascii: "\""))
+    part(civilYear, 4, "-")
+    part(civilMonth, 2, "-")
+    part(dayOfYear - (153 * month + 2) / 5 + 1, 2, "T")
+    part(second / 3600, 2, ":")
+    part(second / 60 % 60, 2, ":")
+    text.append(decimal: (second % 60).magnitude, width: 2)
+    text.fraction(nanos)
+    text.append(literal: "Z\"")
+    return true
   }
 
-  static func decode(_ text: String) -> (seconds: Int64, nanos: Int32)? {
-    let bytes = text[...].utf8
-    let all = Array(bytes)
-    guard all.count >= 20, all[4] == UInt8(ascii: "-"), all[7] == UInt8(ascii: "-"),
-      all[10] == UInt8(ascii: "T"), all[13] == UInt8(ascii: ":"), all[16] == UInt8(ascii: ":")
-    else { return nil }
-    func part(_ start: Int, _ count: Int) -> Int64? {
-      number(bytes.dropFirst(start).prefix(count))
-    }
-    guard let year = part(0, 4), let month = part(5, 2), let day = part(8, 2),
-      let hour = part(11, 2), let minute = part(14, 2), let second = part(17, 2),
+  static func decode(_ text: UnsafeRawBufferPointer) -> (seconds: Int64, nanos: Int32)? {
+    var scanner = Scanner(text)
+    guard let year = scanner.number(4), scanner.take("-"), let month = scanner.number(2),
+      scanner.take("-"), let day = scanner.number(2), scanner.take("T"),
+      let hour = scanner.number(2), scanner.take(":"), let minute = scanner.number(2),
+      scanner.take(":"), let second = scanner.number(2),
       year >= 1, (1...12).contains(month), day >= 1, day <= days(in: month, of: year),
-      hour < 24, minute < 60, second < 60
+      hour < 24, minute < 60, second < 60,
+      let nanos = scanner.nanoseconds(), let offset = zone(&scanner), scanner.rest.isEmpty
     else { return nil }
-    var rest = bytes.dropFirst(19)
-    var nanos: Int32 = 0
-    if rest.first == UInt8(ascii: ".") {
-      let digits = rest.dropFirst().prefix { $0 >= 0x30 && $0 <= 0x39 }
-      guard let value = nanoseconds(digits) else { return nil }
-      nanos = value
-      rest = rest.dropFirst(1 + digits.count)
-    }
-    guard let offset = zone(rest) else { return nil }
     let shifted = month > 2 ? year : year - 1
     let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
     let date = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 306
@@ -154,16 +201,14 @@ enum TimestampText {
   }
 
   /// `Z` or an offset like `+02:00`, in seconds.
-  private static func zone(_ text: Substring.UTF8View) -> Int64? {
-    if text.elementsEqual("Z".utf8) { return 0 }
-    guard text.count == 6, let sign = text.first,
-      sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-"),
-      text.dropFirst(3).first == UInt8(ascii: ":"),
-      let hours = number(text.dropFirst().prefix(2)), let minutes = number(text.dropFirst(4)),
-      hours < 24, minutes < 60
+  private static func zone(_ scanner: inout Scanner) -> Int64? {
+    if scanner.take("Z") { return 0 }
+    let isNegative = scanner.take("-")
+    guard isNegative || scanner.take("+"), let hours = scanner.number(2), scanner.take(":"),
+      let minutes = scanner.number(2), hours < 24, minutes < 60
     else { return nil }
     let offset = hours * 3600 + minutes * 60
-    return sign == UInt8(ascii: "-") ? -offset : offset
+    return isNegative ? -offset : offset
   }
 }
 
@@ -172,28 +217,25 @@ enum DurationText {
   /// About 10,000 years.
   private static let longest: Int64 = 315_576_000_000
 
-  static func encode(_ seconds: Int64, _ nanos: Int32) -> String? {
+  /// Writes a duration in quotes; false when it has no text.
+  static func encode(_ seconds: Int64, _ nanos: Int32, to text: inout ByteBuffer) -> Bool {
     guard (-longest...longest).contains(seconds), (-999_999_999...999_999_999).contains(nanos),
       !(seconds > 0 && nanos < 0), !(seconds < 0 && nanos > 0)
-    else { return nil }
-    let sign = seconds < 0 || nanos < 0 ? "-" : ""
-    return "\(sign)\(abs(seconds))\(fraction(abs(nanos)))s"
+    else { return false }
+    text.append(literal: seconds < 0 || nanos < 0 ? "\"-" : "\"")
+    text.append(decimal: seconds.magnitude)
+    text.fraction(nanos)
+    text.append(literal: "s\"")
+    return true
   }
 
-  static func decode(_ text: String) -> (seconds: Int64, nanos: Int32)? {
-    var bytes = text[...].utf8
-    let negative = bytes.first == UInt8(ascii: "-")
-    if negative { bytes = bytes.dropFirst() }
-    guard bytes.last == UInt8(ascii: "s") else { return nil }
-    bytes = bytes.dropLast()
-    let whole = bytes.prefix { $0 != UInt8(ascii: ".") }
-    guard let seconds = number(whole), seconds <= longest else { return nil }
-    var nanos: Int32 = 0
-    if whole.count < bytes.count {
-      guard let value = nanoseconds(bytes.dropFirst(whole.count + 1)) else { return nil }
-      nanos = value
-    }
-    return negative ? (-seconds, -nanos) : (seconds, nanos)
+  static func decode(_ text: UnsafeRawBufferPointer) -> (seconds: Int64, nanos: Int32)? {
+    var scanner = Scanner(text)
+    let isNegative = scanner.take("-")
+    guard let (seconds, _) = scanner.number(1...18), seconds <= longest,
+      let nanos = scanner.nanoseconds(), scanner.take("s"), scanner.rest.isEmpty
+    else { return nil }
+    return isNegative ? (-seconds, -nanos) : (seconds, nanos)
   }
 }
 

@@ -120,6 +120,20 @@ extension WireReader {
     return value
   }
 
+  /// The bytes behind a length, where they are.
+  package mutating func span() -> UnsafeRawBufferPointer {
+    let length = self.length()
+    defer { position += length }
+    return UnsafeRawBufferPointer(start: position, count: length)
+  }
+
+  /// What a field's value takes behind its tag, which has just been read.
+  package mutating func value(_ tag: UInt32) -> UnsafeRawBufferPointer {
+    let start = position
+    skip(tag)
+    return UnsafeRawBufferPointer(start: start, count: error == nil ? position - start : 0)
+  }
+
   /// An enum; unknown numbers are values too.
   @inlinable
   public mutating func enumeration<E: Enumeration>() -> E { E(rawValue: int32()) }
@@ -240,7 +254,7 @@ extension WireReader {
   /// whose tag has been read included. Its wire type must be 2. What is malformed ends them.
   @usableFromInline
   @inline(never)
-  func repetitions() -> Int {
+  package func repetitions() -> Int {
     let tag = UnsafeRawBufferPointer(start: fieldStart, count: position - fieldStart)
     var count = 0
     var place = position

@@ -68,6 +68,15 @@ public struct WireReader: ~Copyable {
   @usableFromInline
   @inline(never)
   mutating func longTag() -> UInt32 {
+    // Two bytes, of fields 16 to 2047, and no group's end.
+    if end - position >= 2 {
+      let first = UInt32(position.load(as: UInt8.self))
+      let second = UInt32(position.load(fromByteOffset: 1, as: UInt8.self))
+      if first >= 0x80 && second > 0 && second < 0x80 && (0b10_1111 >> (first & 7)) & 1 == 1 {
+        position += 2
+        return first & 0x7F | second << 7
+      }
+    }
     let tag = rawTag()
     if tag & 7 == 4 {
       if tag >> 3 == group {

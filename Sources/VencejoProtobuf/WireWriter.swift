@@ -87,7 +87,11 @@ public struct WireWriter: ~Copyable {
   @inline(never)
   @usableFromInline
   mutating func grow(_ size: Int) {
-    let capacity = max(min(2 * count, 1 << 20), 8192, size)
+    let capacity = max(min(4 * count, 1 << 20), 8192, size)
+    if blocks.isEmpty {
+      blocks.reserveCapacity(8)
+      pieces.reserveCapacity(8)
+    }
     finish()
     base = .allocate(byteCount: capacity, alignment: 16)
     blocks.append(base)
@@ -109,6 +113,10 @@ public struct WireWriter: ~Copyable {
     if value < 0x80 {
       position -= 1
       position.storeBytes(of: UInt8(truncatingIfNeeded: value), as: UInt8.self)
+    } else if value < 0x4000 {
+      position -= 2
+      let pair = UInt16(truncatingIfNeeded: (value & 0x7F | 0x80) | (value >> 7) << 8)
+      position.storeBytes(of: pair.littleEndian, as: UInt16.self)
     } else {
       position = Self.putLong(value, before: position)
     }
