@@ -2,8 +2,13 @@ import VencejoProtobuf
 
 // The two hooks of `Message`: a switch over tags, and the fields in reverse order.
 extension MessageEmitter {
-  /// Prints the two; encoding as a method, or as a static one of the fields in a box.
-  func emitCodec(_ access: String, isBoxed: Bool, to printer: inout Printer) {
+  /// Whether the fields in a box are encoded where they are, not copied with a retain each. What
+  /// that takes to compile grows with the square of their number: nothing for twenty, but ten
+  /// seconds for a hundred.
+  var lendsFields: Bool { isBoxed && fields.count <= 24 }
+
+  /// Prints the two; encoding as a method, or as a static one of fields that are lent.
+  func emitCodec(_ access: String, to printer: inout Printer) {
     // Once per message: inlined into the reader's and writer's generic methods they would be
     // there twice.
     printer.line("@inline(never)")
@@ -22,11 +27,11 @@ extension MessageEmitter {
     printer.line("@inline(never)")
     let writer = "to writer: inout VencejoProtobuf::WireWriter"
     let method =
-      isBoxed
+      lendsFields
       ? "static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, \(writer)) {"
       : "\(access)func encode(\(writer)) {"
     printer.block(method) { printer in
-      let own = isBoxed ? "fields.value" : "self"
+      let own = lendsFields ? "fields.value" : "self"
       printer.line("writer.unknown(\(own).unknownFields)")
       emitEncode(own, to: &printer)
     }

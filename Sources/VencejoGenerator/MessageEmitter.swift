@@ -153,7 +153,7 @@ struct MessageEmitter {
     emitInitializer(to: &printer) { printer in
       for property in properties { printer.line("self.\(property.name) = \(property.name)") }
     }
-    emitCodec(access, isBoxed: false, to: &printer)
+    emitCodec(access, to: &printer)
     if fields.allSatisfy({ $0.isPlain }) { emitEquality(to: &printer) }
   }
 
@@ -161,7 +161,7 @@ struct MessageEmitter {
     printer.block("struct Storage: Swift::Sendable {") { printer in
       for property in properties { printer.line(stored(property)) }
       printer.line("var unknownFields = VencejoProtobuf::UnknownFields()")
-      emitCodec("", isBoxed: true, to: &printer)
+      emitCodec("", to: &printer)
     }
     printer.line("var storage = VencejoProtobuf::Boxed(Storage())")
     printer.line()
@@ -184,7 +184,10 @@ struct MessageEmitter {
       $0.line("self.storage.value.decode(from: &reader)")
     }
     printer.block("\(access)func encode(to writer: inout VencejoProtobuf::WireWriter) {") {
-      $0.line("Storage.encode(self.storage.lent, to: &writer)")
+      $0.line(
+        lendsFields
+          ? "Storage.encode(self.storage.lent, to: &writer)"
+          : "self.storage.value.encode(to: &writer)")
     }
     printer.block("\(access)static func == (left: Self, right: Self) -> Swift::Bool {") {
       $0.line("left.storage === right.storage || left.isEncodedLike(right)")

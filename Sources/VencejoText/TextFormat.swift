@@ -63,10 +63,21 @@ public enum TextFormat {
   public static func message(
     _ text: String, as type: MessageDescriptor, _ options: TextOptions = .init()
   ) throws(TextError) -> DynamicMessage {
+    let bytes = try wire(text, as: type, options)
+    do throws(DecodingError) {
+      return try DynamicMessage(type, transcoded: bytes)
+    } catch {
+      throw TextError(message: "\(error)")
+    }
+  }
+
+  /// The message a text describes, encoded.
+  static func wire(
+    _ text: String, as type: MessageDescriptor, _ options: TextOptions
+  ) throws(TextError) -> [UInt8] {
     var reader = TextReader(text, options: options)
-    var message = DynamicMessage(type)
     do throws(TextFault) {
-      try reader.readAll(into: &message)
+      try reader.readAll(type)
     } catch {
       let before = text.utf8.prefix(error.offset)
       let start = before.lastIndex(of: 0x0A).map { before.index(after: $0) } ?? before.startIndex
@@ -74,7 +85,7 @@ public enum TextFormat {
         message: error.message, line: before.count { $0 == 0x0A } + 1,
         column: String(decoding: before[start...], as: UTF8.self).count + 1)
     }
-    return message
+    return reader.out.bytes()
   }
 }
 
@@ -87,10 +98,10 @@ extension Message {
 
   /// The message a text describes. Throws also when a required field is missing.
   public init(textString: String, _ options: TextOptions = .init()) throws(TextError) {
-    let message = try TextFormat.message(
+    let bytes = try TextFormat.wire(
       textString, as: Self.textDescriptor(options.types), options)
     do {
-      self = try Self(serializedBytes: message.serializedBytes())
+      self = try Self(serializedBytes: bytes)
     } catch {
       throw TextError(message: "\(error)")
     }

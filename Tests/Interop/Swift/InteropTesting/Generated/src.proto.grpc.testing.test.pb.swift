@@ -5,6 +5,30 @@ public import VencejoProtobuf
 public import VencejoRPC
 
 extension GRPCTesting {
+  /// The descriptor of `src/proto/grpc/testing/test.proto`.
+  public static let testProto = VencejoProtobuf::FileDescriptor(
+    path: "src/proto/grpc/testing/test.proto",
+    base64: """
+      CiFzcmMvcHJvdG8vZ3JwYy90ZXN0aW5nL3Rlc3QucHJvdG8SDGdycGMudGVzdGluZxoic3JjL3Byb3RvL2dycGMvdGVzdGlu\
+      Zy9lbXB0eS5wcm90bxolc3JjL3Byb3RvL2dycGMvdGVzdGluZy9tZXNzYWdlcy5wcm90bzLLBQoLVGVzdFNlcnZpY2USNQoJ\
+      RW1wdHlDYWxsEhMuZ3JwYy50ZXN0aW5nLkVtcHR5GhMuZ3JwYy50ZXN0aW5nLkVtcHR5EkYKCVVuYXJ5Q2FsbBIbLmdycGMu\
+      dGVzdGluZy5TaW1wbGVSZXF1ZXN0GhwuZ3JwYy50ZXN0aW5nLlNpbXBsZVJlc3BvbnNlEk8KEkNhY2hlYWJsZVVuYXJ5Q2Fs\
+      bBIbLmdycGMudGVzdGluZy5TaW1wbGVSZXF1ZXN0GhwuZ3JwYy50ZXN0aW5nLlNpbXBsZVJlc3BvbnNlEmwKE1N0cmVhbWlu\
+      Z091dHB1dENhbGwSKC5ncnBjLnRlc3RpbmcuU3RyZWFtaW5nT3V0cHV0Q2FsbFJlcXVlc3QaKS5ncnBjLnRlc3RpbmcuU3Ry\
+      ZWFtaW5nT3V0cHV0Q2FsbFJlc3BvbnNlMAESaQoSU3RyZWFtaW5nSW5wdXRDYWxsEicuZ3JwYy50ZXN0aW5nLlN0cmVhbWlu\
+      Z0lucHV0Q2FsbFJlcXVlc3QaKC5ncnBjLnRlc3RpbmcuU3RyZWFtaW5nSW5wdXRDYWxsUmVzcG9uc2UoARJpCg5GdWxsRHVw\
+      bGV4Q2FsbBIoLmdycGMudGVzdGluZy5TdHJlYW1pbmdPdXRwdXRDYWxsUmVxdWVzdBopLmdycGMudGVzdGluZy5TdHJlYW1p\
+      bmdPdXRwdXRDYWxsUmVzcG9uc2UoATABEmkKDkhhbGZEdXBsZXhDYWxsEiguZ3JwYy50ZXN0aW5nLlN0cmVhbWluZ091dHB1\
+      dENhbGxSZXF1ZXN0GikuZ3JwYy50ZXN0aW5nLlN0cmVhbWluZ091dHB1dENhbGxSZXNwb25zZSgBMAESPQoRVW5pbXBsZW1l\
+      bnRlZENhbGwSEy5ncnBjLnRlc3RpbmcuRW1wdHkaEy5ncnBjLnRlc3RpbmcuRW1wdHkyVQoUVW5pbXBsZW1lbnRlZFNlcnZp\
+      Y2USPQoRVW5pbXBsZW1lbnRlZENhbGwSEy5ncnBjLnRlc3RpbmcuRW1wdHkaEy5ncnBjLnRlc3RpbmcuRW1wdHliBnByb3Rv\
+      Mw==
+      """,
+    dependencies: { [InteropTesting::GRPCTesting.emptyProto, InteropTesting::GRPCTesting.messagesProto] }
+  )
+}
+
+extension GRPCTesting {
   /// Every kind of call.
   public protocol TestService: VencejoRPC::Service {
     /// Nothing for nothing.

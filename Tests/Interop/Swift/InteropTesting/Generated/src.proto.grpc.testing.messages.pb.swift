@@ -225,18 +225,18 @@ extension GRPCTesting {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if self.fillGrpclbRouteType { writer.bool(80, self.fillGrpclbRouteType) }
-        if self.fillServerId { writer.bool(72, self.fillServerId) }
-        if let value = self.expectCompressed { writer.message(66, value) }
-        if let value = self.responseStatus { writer.message(58, value) }
-        if let value = self.responseCompressed { writer.message(50, value) }
-        if self.fillOauthScope { writer.bool(40, self.fillOauthScope) }
-        if self.fillUsername { writer.bool(32, self.fillUsername) }
-        if let value = self.payload { writer.message(26, value) }
-        if self.responseSize != 0 { writer.int32(16, self.responseSize) }
-        if self.responseType.rawValue != 0 { writer.enumeration(8, self.responseType) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if fields.value.fillGrpclbRouteType { writer.bool(80, fields.value.fillGrpclbRouteType) }
+        if fields.value.fillServerId { writer.bool(72, fields.value.fillServerId) }
+        if let value = fields.value.expectCompressed { writer.message(66, value) }
+        if let value = fields.value.responseStatus { writer.message(58, value) }
+        if let value = fields.value.responseCompressed { writer.message(50, value) }
+        if fields.value.fillOauthScope { writer.bool(40, fields.value.fillOauthScope) }
+        if fields.value.fillUsername { writer.bool(32, fields.value.fillUsername) }
+        if let value = fields.value.payload { writer.message(26, value) }
+        if fields.value.responseSize != 0 { writer.int32(16, fields.value.responseSize) }
+        if fields.value.responseType.rawValue != 0 { writer.enumeration(8, fields.value.responseType) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -316,7 +316,7 @@ extension GRPCTesting {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -349,14 +349,14 @@ extension GRPCTesting {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.hostname.isEmpty { writer.string(50, self.hostname) }
-        if self.grpclbRouteType.rawValue != 0 { writer.enumeration(40, self.grpclbRouteType) }
-        if !self.serverId.isEmpty { writer.string(34, self.serverId) }
-        if !self.oauthScope.isEmpty { writer.string(26, self.oauthScope) }
-        if !self.username.isEmpty { writer.string(18, self.username) }
-        if let value = self.payload { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.hostname.isEmpty { writer.string(50, fields.value.hostname) }
+        if fields.value.grpclbRouteType.rawValue != 0 { writer.enumeration(40, fields.value.grpclbRouteType) }
+        if !fields.value.serverId.isEmpty { writer.string(34, fields.value.serverId) }
+        if !fields.value.oauthScope.isEmpty { writer.string(26, fields.value.oauthScope) }
+        if !fields.value.username.isEmpty { writer.string(18, fields.value.username) }
+        if let value = fields.value.payload { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -408,7 +408,7 @@ extension GRPCTesting {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
