@@ -767,34 +767,34 @@ extension Names {
         }
       }
       @inline(never)
-      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(fields.value.unknownFields)
-        if !fields.value.id2.isEmpty { writer.string(210, fields.value.id2) }
-        if !fields.value.url.isEmpty { writer.string(202, fields.value.url) }
-        if !fields.value.some.isEmpty { writer.string(194, fields.value.some) }
-        if !fields.value.async.isEmpty { writer.string(186, fields.value.async) }
-        if !fields.value.description.isEmpty { writer.string(178, fields.value.description) }
-        if !fields.value.isEncodedLike.isEmpty { writer.string(170, fields.value.isEncodedLike) }
-        if !fields.value.serializedBytesField.isEmpty { writer.string(162, fields.value.serializedBytesField) }
-        if !fields.value.fileDescriptor.isEmpty { writer.string(154, fields.value.fileDescriptor) }
-        if !fields.value.encodeField.isEmpty { writer.string(146, fields.value.encodeField) }
-        if !fields.value.decodeField.isEmpty { writer.string(138, fields.value.decodeField) }
-        if !fields.value.hasher.isEmpty { writer.string(130, fields.value.hasher) }
-        if !fields.value.right.isEmpty { writer.string(122, fields.value.right) }
-        if !fields.value.left.isEmpty { writer.string(114, fields.value.left) }
-        if !fields.value.unknownFieldsField.isEmpty { writer.string(106, fields.value.unknownFieldsField) }
-        if !fields.value.value.isEmpty { writer.string(98, fields.value.value) }
-        if !fields.value.tag.isEmpty { writer.string(90, fields.value.tag) }
-        if !fields.value.writer.isEmpty { writer.string(82, fields.value.writer) }
-        if !fields.value.reader.isEmpty { writer.string(74, fields.value.reader) }
-        if !fields.value.`repeat`.isEmpty { writer.string(66, fields.value.`repeat`) }
-        if !fields.value.`in`.isEmpty { writer.string(58, fields.value.`in`) }
-        if !fields.value.`class`.isEmpty { writer.string(50, fields.value.`class`) }
-        if !fields.value.`var`.isEmpty { writer.string(42, fields.value.`var`) }
-        if !fields.value.`let`.isEmpty { writer.string(34, fields.value.`let`) }
-        if !fields.value.`inout`.isEmpty { writer.string(26, fields.value.`inout`) }
-        if !fields.value.`default`.isEmpty { writer.string(18, fields.value.`default`) }
-        if !fields.value.initField.isEmpty { writer.string(10, fields.value.initField) }
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if !self.id2.isEmpty { writer.string(210, self.id2) }
+        if !self.url.isEmpty { writer.string(202, self.url) }
+        if !self.some.isEmpty { writer.string(194, self.some) }
+        if !self.async.isEmpty { writer.string(186, self.async) }
+        if !self.description.isEmpty { writer.string(178, self.description) }
+        if !self.isEncodedLike.isEmpty { writer.string(170, self.isEncodedLike) }
+        if !self.serializedBytesField.isEmpty { writer.string(162, self.serializedBytesField) }
+        if !self.fileDescriptor.isEmpty { writer.string(154, self.fileDescriptor) }
+        if !self.encodeField.isEmpty { writer.string(146, self.encodeField) }
+        if !self.decodeField.isEmpty { writer.string(138, self.decodeField) }
+        if !self.hasher.isEmpty { writer.string(130, self.hasher) }
+        if !self.right.isEmpty { writer.string(122, self.right) }
+        if !self.left.isEmpty { writer.string(114, self.left) }
+        if !self.unknownFieldsField.isEmpty { writer.string(106, self.unknownFieldsField) }
+        if !self.value.isEmpty { writer.string(98, self.value) }
+        if !self.tag.isEmpty { writer.string(90, self.tag) }
+        if !self.writer.isEmpty { writer.string(82, self.writer) }
+        if !self.reader.isEmpty { writer.string(74, self.reader) }
+        if !self.`repeat`.isEmpty { writer.string(66, self.`repeat`) }
+        if !self.`in`.isEmpty { writer.string(58, self.`in`) }
+        if !self.`class`.isEmpty { writer.string(50, self.`class`) }
+        if !self.`var`.isEmpty { writer.string(42, self.`var`) }
+        if !self.`let`.isEmpty { writer.string(34, self.`let`) }
+        if !self.`inout`.isEmpty { writer.string(26, self.`inout`) }
+        if !self.`default`.isEmpty { writer.string(18, self.`default`) }
+        if !self.initField.isEmpty { writer.string(10, self.initField) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -945,7 +945,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      Storage.encode(self.storage.lent, to: &writer)
+      self.storage.value.encode(to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
