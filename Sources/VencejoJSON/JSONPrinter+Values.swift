@@ -131,106 +131,9 @@ extension JSONPrinter {
 
   // MARK: Maps
 
-  struct Entry {
-    /// Of a string.
-    var text = UnsafeRawBufferPointer(start: nil, count: 0)
-    /// Of other keys: in an order that is the keys'.
-    var bits: UInt64 = 0
-    var tag: UInt32 = 0
-    /// The value behind its tag; nil when it is not there.
-    var value: UnsafeRawBufferPointer?
-
-    func precedes(_ other: Entry) -> Bool {
-      if bits != other.bits { return bits < other.bits }
-      return text.lexicographicallyPrecedes(other.text)
-    }
-  }
-
-  /// Reads the entries of a map up to a tag of another field, which is left in `tag`: sorted by
-  /// their keys, of each key the last one.
-  func mapEntries(
-    _ field: Field, _ pool: DescriptorPool, _ tag: inout UInt32, _ reader: inout WireReader
-  ) throws(JSONFault) -> [Entry] {
-    guard let key = pool.tables[field.type].key, let value = pool.tables[field.type].value else {
-      return []
-    }
-    var entries: [Entry] = []
-    var isSorted = true
-    if tag == field.tag { entries.reserveCapacity(reader.repetitions()) }
-    while tag == field.tag {
-      if let entry = try entry(key, value, pool, &reader) {
-        if let last = entries.last, !last.precedes(entry) { isSorted = false }
-        entries.append(entry)
-      }
-      tag = reader.nextTag()
-    }
-    if isSorted { return entries }
-    // The sort is stable: of equal keys the last one stays last.
-    entries.sort { $0.precedes($1) }
-    var distinct: [Entry] = []
-    for entry in entries {
-      if let last = distinct.last, !last.precedes(entry) { distinct.removeLast() }
-      distinct.append(entry)
-    }
-    return distinct
-  }
-
-  /// Reads an entry; nil when its value is of a closed enum that does not name it.
-  private func entry(
-    _ key: Field, _ value: Field, _ pool: DescriptorPool, _ reader: inout WireReader
-  ) throws(JSONFault) -> Entry? {
-    // What is missing is its default, also the key.
-    var entry = Entry(bits: Self.isSigned(key) ? Self.order(0) : 0)
-    var isRefused = false
-    let outer = reader.enter()
-    while true {
-      let tag = reader.nextTag()
-      if tag == 0 { break }
-      if tag == key.tag {
-        switch key.kind {
-        case .string: entry.text = reader.span()
-        case .bool: entry.bits = reader.bool() ? 1 : 0
-        // Signed numbers from the lowest on.
-        case .int32: entry.bits = Self.order(Int64(reader.int32()))
-        case .sint32: entry.bits = Self.order(Int64(reader.sint32()))
-        case .sfixed32: entry.bits = Self.order(Int64(reader.fixedInt32()))
-        case .int64: entry.bits = Self.order(reader.int64())
-        case .sint64: entry.bits = Self.order(reader.sint64())
-        case .sfixed64: entry.bits = Self.order(reader.fixedInt64())
-        case .uint32: entry.bits = UInt64(reader.uint32())
-        case .fixed32: entry.bits = UInt64(reader.fixedUInt32())
-        case .uint64: entry.bits = reader.uint64()
-        default: entry.bits = reader.fixedUInt64()
-        }
-      } else if tag == value.tag {
-        // A message that is there twice is both, merged.
-        if entry.value != nil && value.kind == .message { throw .disorder }
-        entry.value = reader.value(tag)
-        entry.tag = tag
-        if value.isClosed, let bytes = entry.value {
-          var inner = WireReader(bytes)
-          isRefused = pool.enumTables[value.type].name(of: inner.int32()) == nil
-        }
-      } else {
-        reader.skip(tag)
-      }
-    }
-    reader.leave(outer)
-    return isRefused ? nil : entry
-  }
-
-  private static func order(_ value: Int64) -> UInt64 { UInt64(bitPattern: value) ^ 1 << 63 }
-
-  private static func isSigned(_ key: Field) -> Bool {
-    switch key.kind {
-    case .int32, .sint32, .sfixed32, .int64, .sint64, .sfixed64: true
-    default: false
-    }
-  }
-
   /// Writes entries as an object.
   mutating func map(
-    _ entries: [Entry], _ field: Field, _ pool: DescriptorPool, _ reader: inout WireReader
+    _ entries: [MapEntry], _ field: Field, _ pool: DescriptorPool, _ reader: inout WireReader
   ) throws(JSONFault) {
     guard let key = pool.tables[field.type].key, let value = pool.tables[field.type].value else {
       return
@@ -243,14 +146,14 @@ extension JSONPrinter {
       do throws(JSONFault) {
         try self.value(of: entry, value, pool, reader.depthLeft - 1)
       } catch {
-        throw error.at(".\(Self.name(entry, key))")
+        throw error.at(".\(entry.name(key))")
       }
     }
     close("}", list)
   }
 
   private mutating func value(
-    of entry: Entry, _ field: Field, _ pool: DescriptorPool, _ depthLeft: Int
+    of entry: MapEntry, _ field: Field, _ pool: DescriptorPool, _ depthLeft: Int
   ) throws(JSONFault) {
     guard let bytes = entry.value else {
       guard field.kind == .message else { return defaultValue(field, pool) }
@@ -263,18 +166,16 @@ extension JSONPrinter {
     try Self.check(inner)
   }
 
-  private mutating func key(_ entry: Entry, _ field: Field) {
-    if field.kind == .string, Self.isUTF8(entry.text) { return quote(entry.text) }
-    quote(Self.name(entry, field))
+  private mutating func key(_ entry: MapEntry, _ field: Field) {
+    if let text = entry.string(field), Self.isUTF8(text) { return quote(text) }
+    quote(entry.name(field))
   }
 
-  private static func name(_ entry: Entry, _ field: Field) -> String {
-    switch field.kind {
-    case .string: String(decoding: entry.text, as: UTF8.self)
-    case .bool: entry.bits == 0 ? "false" : "true"
-    default:
-      isSigned(field)
-        ? "\(Int64(bitPattern: entry.bits ^ 1 << 63))" : "\(entry.bits)"
-    }
+  /// The entries of a map; a fault when they are in disorder.
+  func mapEntries(
+    _ field: Field, _ pool: DescriptorPool, _ tag: inout UInt32, _ reader: inout WireReader
+  ) throws(JSONFault) -> [MapEntry] {
+    guard let entries = MapEntry.read(field, pool, &tag, &reader) else { throw .disorder }
+    return entries
   }
 }

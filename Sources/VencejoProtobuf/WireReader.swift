@@ -37,6 +37,9 @@ public struct WireReader: ~Copyable {
     fieldStart = base
   }
 
+  /// What is left of the current message.
+  package var rest: UnsafeRawBufferPointer { .init(start: position, count: end - position) }
+
   /// Whether the current message has been read to its end, or an error ended it.
   @inlinable
   public var isAtEnd: Bool { position == end }
