@@ -20,12 +20,17 @@ struct Generation {
   private var options: [String]
   private var includes: [String]
 
-  /// Nil for a target without `.proto` files.
-  init?(_ target: any Target, in package: Package) throws {
+  /// Nil for a target without `.proto` files. Files that the target excludes, as it must when no
+  /// plugin of the build takes them, count only with `includingExcluded`.
+  init?(_ target: any Target, in package: Package, includingExcluded: Bool) throws {
     guard let target = target as? SwiftSourceModuleTarget else { return nil }
     let root = target.directoryURL.standardizedFileURL.path
-    let protos = target.sourceFiles(withSuffix: ".proto").map(\.url)
-      .sorted { $0.path < $1.path }
+    let found =
+      includingExcluded
+      ? FileManager.default.enumerator(at: target.directoryURL, includingPropertiesForKeys: nil)?
+        .compactMap { $0 as? URL } ?? []
+      : target.sourceFiles(withSuffix: ".proto").map(\.url)
+    let protos = found.filter { $0.pathExtension == "proto" }.sorted { $0.path < $1.path }
     if protos.isEmpty { return nil }
     self.target = target
     self.protos = protos

@@ -5,7 +5,10 @@ import PackagePlugin
 @main
 struct VencejoBuildPlugin: BuildToolPlugin {
   func createBuildCommands(context: PluginContext, target: any Target) async throws -> [Command] {
-    guard let generation = try Generation(target, in: context.package) else {
+    guard
+      let generation = try Generation(
+        target, in: context.package, includingExcluded: false)
+    else {
       Diagnostics.warning("\(target.name) has no .proto files")
       return []
     }

@@ -19,7 +19,9 @@ struct VencejoCommandPlugin: CommandPlugin {
     let protoc = try Generation.protoc()
     var isNothing = true
     for target in targets {
-      guard let generation = try Generation(target, in: context.package) else { continue }
+      guard
+        let generation = try Generation(target, in: context.package, includingExcluded: true)
+      else { continue }
       isNothing = false
       let output = target.directoryURL.appending(component: "Generated")
       try FileManager.default.createDirectory(at: output, withIntermediateDirectories: true)

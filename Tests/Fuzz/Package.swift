@@ -7,9 +7,15 @@ let package = Package(
   name: "vencejo-fuzz",
   dependencies: [.package(name: "vencejo", path: "../..")],
   targets: [
+    // The messages of the tests; the folder is a link to theirs.
+    .target(
+      name: "TestMessages",
+      dependencies: [.product(name: "VencejoProtobuf", package: "vencejo")],
+      path: "Messages", swiftSettings: [.swiftLanguageMode(.v6)]),
     .executableTarget(
       name: "vencejo-fuzz",
       dependencies: [
+        "TestMessages",
         .product(name: "VencejoProtobuf", package: "vencejo"),
         .product(name: "VencejoDescriptors", package: "vencejo"),
         .product(name: "VencejoJSON", package: "vencejo"),

@@ -6,7 +6,7 @@ let package = Package(
   name: "greetings",
   dependencies: [.package(name: "vencejo", path: "../../..")],
   targets: [
-    // Generated at each build: there is no Swift code in this folder, only .proto files.
+    // Generated at each build, from the .proto files in its folder.
     .target(
       name: "GreetingsAPI",
       dependencies: [

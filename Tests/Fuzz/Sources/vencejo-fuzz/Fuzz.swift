@@ -1,16 +1,41 @@
 import Glibc
+import TestMessages
 import VencejoDescriptors
 import VencejoGenerator
 import VencejoJSON
 import VencejoProtobuf
 import VencejoText
 
-/// What to feed: the environment variable `VENCEJO_FUZZ` says, as libFuzzer's own arguments leave
-/// no room for another.
+/// What to feed, by the first argument.
 enum Target: String {
   case binary, json, text, descriptors, plugin
+}
 
-  static let chosen = getenv("VENCEJO_FUZZ").flatMap { Target(rawValue: String(cString: $0)) }
+nonisolated(unsafe) private var chosen: Target?
+
+/// Takes the first argument away from libFuzzer, which knows no words but its own. Processes
+/// that it starts itself find the word in the environment.
+@_cdecl("LLVMFuzzerInitialize")
+public func initialize(
+  _ count: UnsafeMutablePointer<CInt>,
+  _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>
+) -> CInt {
+  let variable = "VENCEJO_FUZZ"
+  let first = count.pointee > 1 ? arguments.pointee[1].map { String(cString: $0) } : nil
+  chosen = first.flatMap { Target(rawValue: $0) }
+  if let chosen {
+    setenv(variable, chosen.rawValue, 1)
+    for index in 1..<Int(count.pointee) { arguments.pointee[index] = arguments.pointee[index + 1] }
+    count.pointee -= 1
+  } else {
+    chosen = getenv(variable).flatMap { Target(rawValue: String(cString: $0)) }
+  }
+  if chosen == nil {
+    let complaint = "the first argument is one of binary, json, text, descriptors and plugin\n"
+    _ = complaint.withCString { write(STDERR_FILENO, $0, strlen($0)) }
+    exit(64)
+  }
+  return 0
 }
 
 /// What must never be: found by the fuzzer as a crash.
@@ -21,38 +46,51 @@ func check(_ condition: Bool, _ what: StaticString) {
 
 let pool = try? DescriptorPool(
   Google.descriptorProto, Google.structProto, Google.anyProto, Google.timestampProto,
-  Google.durationProto, Google.fieldMaskProto, Google.wrappersProto)
+  Google.durationProto, Google.fieldMaskProto, Google.wrappersProto, Fixture.everythingProto,
+  Legacy.legacyProto, Modern.modernProto, Grouped.groupedProto)
 
 func type(_ name: String) -> MessageDescriptor? { pool?.message(name) }
 
-let jsonTypes = [
+let types = [
   "google.protobuf.FileDescriptorProto", "google.protobuf.Value", "google.protobuf.Any",
   "google.protobuf.Timestamp", "google.protobuf.Duration", "google.protobuf.FieldMask",
   "google.protobuf.Int64Value", "google.protobuf.DoubleValue", "google.protobuf.BytesValue",
+  "fixture.Everything", "fixture.legacy.Old", "fixture.modern.Modern", "fixture.grouped.Grouped",
+  "fixture.legacy.Set",
 ].compactMap(type)
+
+func generated<M: Message>(_: M.Type, _ bytes: [UInt8]) {
+  guard let descriptor = type(M.messageName) else { return check(false, "no such type") }
+  let generated = try? M(partialSerializedBytes: bytes)
+  let dynamic = try? DynamicMessage(descriptor, serializedBytes: bytes, partial: true)
+  check((generated == nil) == (dynamic == nil), "generated and dynamic disagree")
+  guard let generated, let dynamic else { return }
+  let again = generated.serializedBytes(deterministic: true)
+  check((try? M(partialSerializedBytes: again)) == generated, "no round trip")
+  check(
+    (try? DynamicMessage(descriptor, serializedBytes: again, partial: true)) == dynamic,
+    "generated and dynamic differ")
+}
 
 /// Generated code and dynamic messages read alike, and what was read comes back.
 func binary(_ bytes: [UInt8]) {
-  guard let descriptor = type("google.protobuf.FileDescriptorSet"),
-    let structure = type("google.protobuf.Struct")
-  else { return }
-  let generated = try? Google.FileDescriptorSet(partialSerializedBytes: bytes)
-  let dynamic = try? DynamicMessage(descriptor, serializedBytes: bytes, partial: true)
-  check((generated == nil) == (dynamic == nil), "generated and dynamic disagree")
-  if let generated {
-    let again = generated.serializedBytes(deterministic: true)
-    check(
-      (try? Google.FileDescriptorSet(partialSerializedBytes: again)) == generated, "no round trip")
+  guard let kind = bytes.first else { return }
+  let rest = Array(bytes.dropFirst())
+  switch kind % 8 {
+  case 0: generated(Google.FileDescriptorSet.self, rest)
+  case 1: generated(Google.Struct.self, rest)
+  case 2: generated(Fixture.Everything.self, rest)
+  case 3: generated(Legacy.Old.self, rest)
+  case 4: generated(Modern.Modern.self, rest)
+  case 5: generated(Grouped.Grouped.self, rest)
+  case 6: generated(Legacy.Set.self, rest)
+  default: _ = try? TextFormat.raw(rest)
   }
-  let map = try? Google.Struct(serializedBytes: bytes)
-  let dynamicMap = try? DynamicMessage(structure, serializedBytes: bytes)
-  check((map == nil) == (dynamicMap == nil), "generated and dynamic maps disagree")
-  _ = try? TextFormat.raw(bytes)
 }
 
 func json(_ bytes: [UInt8]) {
-  guard let kind = bytes.first, !jsonTypes.isEmpty else { return }
-  let descriptor = jsonTypes[Int(kind) % jsonTypes.count]
+  guard let kind = bytes.first, !types.isEmpty else { return }
+  let descriptor = types[Int(kind) % types.count]
   let text = String(decoding: bytes.dropFirst(), as: UTF8.self)
   var options = JSONOptions()
   options.ignoreUnknown = kind & 0x80 != 0
@@ -66,8 +104,8 @@ func json(_ bytes: [UInt8]) {
 }
 
 func text(_ bytes: [UInt8]) {
-  guard let kind = bytes.first, !jsonTypes.isEmpty else { return }
-  let descriptor = jsonTypes[Int(kind) % jsonTypes.count]
+  guard let kind = bytes.first, !types.isEmpty else { return }
+  let descriptor = types[Int(kind) % types.count]
   var options = TextOptions()
   options.ignoreUnknown = kind & 0x80 != 0
   options.singleLine = kind & 0x40 != 0
@@ -105,16 +143,13 @@ func plugin(_ bytes: [UInt8]) {
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let bytes = Array(UnsafeBufferPointer(start: start, count: count))
-  switch Target.chosen {
-  case .binary: binary(bytes)
-  case .json: json(bytes)
-  case .text: text(bytes)
-  case .descriptors: descriptors(bytes)
-  case .plugin: plugin(bytes)
-  case nil:
-    let complaint = "VENCEJO_FUZZ names none of binary, json, text, descriptors and plugin\n"
-    _ = complaint.withCString { write(STDERR_FILENO, $0, strlen($0)) }
-    exit(64)
+  switch chosen {
+  case .binary?: binary(bytes)
+  case .json?: json(bytes)
+  case .text?: text(bytes)
+  case .descriptors?: descriptors(bytes)
+  case .plugin?: plugin(bytes)
+  case nil: return -1
   }
   return 0
 }

@@ -12,5 +12,5 @@ struct Host: Greetings.GreeterService {
 let server = try Server(listening: [] as [Server.Endpoint], services: [Host()])
 let greeter = Greetings.GreeterClient(server.channel())
 let greeting = try await greeter.greet(.init(name: "ana"))
-print(greeting.text, greeting.mood == .warm)
+print(greeting.text, greeting.firstWord, greeting.mood == .warm)
 await server.shutdown()
