@@ -85,7 +85,7 @@ struct ServiceEmitter {
 
   private func emitProtocol(to printer: inout Printer) {
     printer.doc(doc)
-    printer.block("\(access)protocol \(protocolName): VencejoRPC::Service {") { printer in
+    printer.block("\(access)protocol \(protocolName): VencejoRPC::GeneratedService {") { printer in
       for method in methods {
         printer.doc(method.doc)
         printer.line(method.handler)

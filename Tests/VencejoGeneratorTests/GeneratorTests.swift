@@ -69,7 +69,7 @@ struct GeneratorTests {
     let start = try #require(code.firstRange(of: "public protocol")).lowerBound
     let stubs = code[start...]
     let lines = [
-      "public protocol ShapesService: VencejoRPC::Service {",
+      "public protocol ShapesService: VencejoRPC::GeneratedService {",
       "public struct ShapesClient: VencejoRPC::ServiceClient {",
       "func one(_ request: Mod::N.M, _ context: VencejoRPC::ServerContext) async throws -> Mod::N.M",
       ".bidirectional(\"/x.y.v1.Shapes/Both\", self.both),",

@@ -1085,7 +1085,7 @@ extension Auth {
   /// Every rpc of every service carries `authorization: Bearer <access token>` in
   /// its metadata; only GetServerInfo, SignUp, SignIn and RefreshSession are
   /// callable without it.
-  public protocol AuthService: VencejoRPC::Service {
+  public protocol AuthService: VencejoRPC::GeneratedService {
     /// Public facts a client needs before it can sign in.
     func getServerInfo(_ request: VencejoAPI::Auth.GetServerInfoRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.GetServerInfoResponse
     /// Creates an account and a session. Open to callers on loopback and Unix

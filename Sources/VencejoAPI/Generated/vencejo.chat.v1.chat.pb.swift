@@ -7619,7 +7619,7 @@ extension Chat {
   ///     per (user, method).
   ///   * Every change a user can see also has a position in the event log; the
   ///     position only travels inside opaque resume tokens.
-  public protocol ChatService: VencejoRPC::Service {
+  public protocol ChatService: VencejoRPC::GeneratedService {
     /// Streams everything that happens in the caller's chats. With a
     /// resume_token: replays what was missed, then CaughtUp, then live. Without:
     /// a snapshot if asked for, then CaughtUp, then live.

@@ -3198,7 +3198,7 @@ extension Record {
   ///   * Record.change_tag is opaque and changes with each save of that record.
   ///   * Change tokens and resume tokens are opaque, signed, and bound to the
   ///     caller, the target and the server's history id.
-  public protocol RecordService: VencejoRPC::Service {
+  public protocol RecordService: VencejoRPC::GeneratedService {
     func createZone(_ request: VencejoAPI::Record.CreateZoneRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CreateZoneResponse
     func getZone(_ request: VencejoAPI::Record.GetZoneRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetZoneResponse
     func listZones(_ request: VencejoAPI::Record.ListZonesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListZonesResponse

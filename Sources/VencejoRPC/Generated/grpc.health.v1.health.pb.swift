@@ -177,7 +177,7 @@ extension GRPCHealth {
 
 extension GRPCHealth {
   /// The health of a server's services.
-  public protocol HealthService: VencejoRPC::Service {
+  public protocol HealthService: VencejoRPC::GeneratedService {
     /// The status now; NOT_FOUND for a service the server does not know.
     func check(_ request: VencejoRPC::GRPCHealth.HealthCheckRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCHealth.HealthCheckResponse
     /// The status of every service the server knows.

@@ -441,7 +441,7 @@ extension GRPCReflection {
 
 extension GRPCReflection {
   /// Questions and answers on one stream, answered in order.
-  public protocol ServerReflectionService: VencejoRPC::Service {
+  public protocol ServerReflectionService: VencejoRPC::GeneratedService {
     func serverReflectionInfo(_ requests: VencejoRPC::RequestStream<VencejoRPC::GRPCReflection.ServerReflectionRequest>, _ out: VencejoRPC::ResponseWriter<VencejoRPC::GRPCReflection.ServerReflectionResponse>, _ context: VencejoRPC::ServerContext) async throws
   }
 

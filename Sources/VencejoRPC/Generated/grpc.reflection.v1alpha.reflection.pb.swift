@@ -442,7 +442,7 @@ extension GRPCReflectionAlpha {
 
 extension GRPCReflectionAlpha {
   /// Questions and answers on one stream, answered in order.
-  public protocol ServerReflectionService: VencejoRPC::Service {
+  public protocol ServerReflectionService: VencejoRPC::GeneratedService {
     func serverReflectionInfo(_ requests: VencejoRPC::RequestStream<VencejoRPC::GRPCReflectionAlpha.ServerReflectionRequest>, _ out: VencejoRPC::ResponseWriter<VencejoRPC::GRPCReflectionAlpha.ServerReflectionResponse>, _ context: VencejoRPC::ServerContext) async throws
   }
 

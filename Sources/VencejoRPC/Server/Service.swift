@@ -128,3 +128,8 @@ extension ServerMethod {
     return frame
   }
 }
+
+/// For generated code: ``Service``, under a name no message has. Swift 6.3 aborts at a protocol
+/// that refines another one whose name a type beside it has too, as googleapis'
+/// `google.api.serviceusage.v1.Service` would, module selector or not.
+public typealias GeneratedService = Service

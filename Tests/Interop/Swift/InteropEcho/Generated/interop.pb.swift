@@ -428,7 +428,7 @@ extension Interop {
   /// Metadata: whatever a request brings under a key that begins with
   /// `x-initial-` comes back under the same key in the initial metadata, and what
   /// begins with `x-trailing-` in the trailing metadata, `-bin` keys included.
-  public protocol EchoService: VencejoRPC::Service {
+  public protocol EchoService: VencejoRPC::GeneratedService {
     func unary(_ request: InteropEcho::Interop.EchoRequest, _ context: VencejoRPC::ServerContext) async throws -> InteropEcho::Interop.EchoResponse
     /// response_count answers, or one.
     func serverStream(_ request: InteropEcho::Interop.EchoRequest, _ out: VencejoRPC::ResponseWriter<InteropEcho::Interop.EchoResponse>, _ context: VencejoRPC::ServerContext) async throws
