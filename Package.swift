@@ -157,7 +157,7 @@ let package = Package(
     // Tests mirror the rooms.
     .target(
       name: "ProtobufOracle", dependencies: ["VencejoProtobuf"], path: "Tests/Oracle",
-      exclude: ["oracle.py"], swiftSettings: settings),
+      exclude: ["oracle.py", "oracle.cc", "oracle.c", "Makefile"], swiftSettings: settings),
     .target(
       name: "TestMessages", dependencies: ["VencejoProtobuf"], path: "Tests/Messages",
       swiftSettings: settings),
@@ -170,10 +170,19 @@ let package = Package(
       ["VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle", "TestMessages"]),
     tests(
       "VencejoJSONTests",
-      ["VencejoJSON", "VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle", "TestMessages"]),
+      [
+        "VencejoJSON", "VencejoText", "VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle",
+        "TestMessages",
+      ]),
     tests(
       "VencejoTextTests",
       ["VencejoText", "VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle", "TestMessages"]),
+    tests(
+      "DifferentialTests",
+      [
+        "VencejoAPI", "VencejoRPC", "VencejoProtobuf", "VencejoDescriptors", "ProtobufOracle",
+        "TestMessages",
+      ]),
     tests("VencejoGeneratorTests", ["VencejoGenerator", "VencejoProtobuf"]),
     tests("VencejoHTTP2Tests", ["VencejoHTTP2", "CLinux", "CNGHTTP2", "TestCertificates"]),
     tests(

@@ -19,7 +19,7 @@ die() {
 build_packages=(libnghttp2-dev libssl-dev libsqlite3-dev zlib1g-dev pkg-config)
 test_packages=(openssl protobuf-compiler libprotobuf-dev libprotobuf-c-dev)
 peer_packages=(
-  g++ make libgrpc++-dev protobuf-compiler-grpc nghttp2-client nghttp2-server tmux
+  g++ make libgrpc++-dev protobuf-c-compiler protobuf-compiler-grpc nghttp2-client nghttp2-server tmux
   golang-go golang-google-grpc-dev golang-github-golang-protobuf-1-3-dev protoc-gen-go-1-3
 )
 

@@ -55,11 +55,12 @@ struct ServiceEmitter {
     clientName = stem + "Client"
     doc = context.comments[[6, index]]
     var methods: [Method] = []
+    var names = UniqueNames()
     for (number, method) in service.method.enumerated() {
       methods.append(
         Method(
           path: "/\(fullName)/\(method.name ?? "")",
-          name: Names.method(method.name ?? ""),
+          name: names.unique(Names.method(method.name ?? ""), Int32(number) + 1),
           request: try context.types.type(method.inputType).reference,
           response: try context.types.type(method.outputType).reference,
           clientStreaming: method.clientStreaming ?? false,

@@ -32,6 +32,30 @@ public final class Oracle: Sendable {
     getenv("VENCEJO_PYTHON") != nil || getenv("VENCEJO_CI").map { String(cString: $0) } == "1"
   }
 
+  /// Whose protobuf is asked.
+  public enum Engine: String, CaseIterable, Sendable {
+    case python
+    /// `oracle.cc`: the wire and text.
+    case cpp
+    /// `oracle.c`, protobuf-c: the wire only, and only messages that its makefile names.
+    case c
+
+    /// What to run: the folder `VENCEJO_ORACLES` holds those that Tests/Oracle/Makefile makes.
+    fileprivate var command: [String]? {
+      let variable = self == .python ? "VENCEJO_PYTHON" : "VENCEJO_ORACLES"
+      guard let value = getenv(variable).map({ String(cString: $0) }) else { return nil }
+      if self == .python {
+        return [value, #filePath.dropLast("Oracle.swift".count) + "oracle.py"]
+      }
+      return ["\(value)/oracle-\(rawValue)"]
+    }
+  }
+
+  /// Whether there is an engine to ask: a CI run without one must fail, not skip.
+  public static func isWanted(_ engine: Engine) -> Bool {
+    engine.command != nil || getenv("VENCEJO_CI").map { String(cString: $0) } == "1"
+  }
+
   private let input: Int32
   private let output: Int32
   /// One question at a time.
@@ -43,9 +67,14 @@ public final class Oracle: Sendable {
   }
 
   /// Starts the process and teaches it files and all they import.
-  public init(file: FileDescriptor, _ more: FileDescriptor...) throws {
-    guard let python = getenv("VENCEJO_PYTHON").map({ String(cString: $0) }) else {
-      throw Failure(text: "VENCEJO_PYTHON names no python with protobuf")
+  public convenience init(file: FileDescriptor, _ more: FileDescriptor...) throws {
+    try self.init(.python, files: [file] + more)
+  }
+
+  /// Starts the process of an engine and teaches it files and all they import.
+  public init(_ engine: Engine, files: [FileDescriptor]) throws {
+    guard let command = engine.command, let program = command.first else {
+      throw Failure(text: "VENCEJO_PYTHON or VENCEJO_ORACLES names no \(engine)")
     }
     var (requests, answers): ([Int32], [Int32]) = ([0, 0], [0, 0])
     guard pipe(&requests) == 0, pipe(&answers) == 0 else { throw Failure(text: "no pipe") }
@@ -56,18 +85,17 @@ public final class Oracle: Sendable {
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_adddup2(&actions, requests[0], 0)
     posix_spawn_file_actions_adddup2(&actions, answers[1], 1)
-    let script = #filePath.dropLast("Oracle.swift".count) + "oracle.py"
-    var arguments: [UnsafeMutablePointer<CChar>?] = [strdup(python), strdup(String(script)), nil]
+    var arguments: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) } + [nil]
     defer { for argument in arguments { free(argument) } }
     var process: pid_t = 0
-    let status = posix_spawn(&process, python, &actions, nil, &arguments, environ)
+    let status = posix_spawn(&process, program, &actions, nil, &arguments, environ)
     close(requests[0])
     close(answers[1])
-    guard status == 0 else { throw Failure(text: "cannot start \(python)") }
+    guard status == 0 else { throw Failure(text: "cannot start \(program)") }
     input = requests[1]
     output = answers[0]
     var known: Set<String> = []
-    for file in [file] + more { try teach(file, &known) }
+    for file in files { try teach(file, &known) }
   }
 
   private func teach(_ file: FileDescriptor, _ known: inout Set<String>) throws {

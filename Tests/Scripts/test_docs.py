@@ -10,6 +10,7 @@ CATALOG = stubs.TOP / "Sources/VencejoRPC/VencejoRPC.docc"
 COMPILED = {
     "Channels.md": "Tests/VencejoRPCTests/DocExamples.swift",
     "Servers.md": "Tests/VencejoRPCTests/DocExamples.swift",
+    "Messages.md": "Tests/VencejoJSONTests/DocExamples.swift",
     "Interceptors.md": "Tests/VencejoObservabilityTests/DocExamples.swift",
     "Observability.md": "Tests/VencejoObservabilityTests/DocExamples.swift",
 }

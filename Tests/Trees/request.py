@@ -1,14 +1,15 @@
-"""Makes a request for a protoc plugin of the .proto files whose Python code a folder holds.
+"""Runs a protoc plugin on the .proto files whose Python code folders hold.
 
-    request.py PARAMETER FOLDER... < nothing > request
+    request.py generate PLUGIN OUTPUT PARAMETER FOLDER...
 
-Python's generated code embeds the descriptor of its file; it is read without running it. What the
+Writes the plugin's files into OUTPUT; fails when it answers differently a second time. Python's generated code embeds the descriptor of its file; it is read without running it. What the
 files import is looked for in all folders beside it too. Files of google.protobuf are described,
 not asked for.
 """
 
 import ast
 import pathlib
+import subprocess
 import sys
 
 from google.protobuf import descriptor_pb2
@@ -38,8 +39,7 @@ def descriptors(folders):
     return files
 
 
-def main():
-    parameter, *folders = sys.argv[1:]
+def request_for(parameter, folders):
     wanted = descriptors(folders)
     site = next(p for p in pathlib.Path(folders[0]).parents if p.name == "site-packages")
     known = None
@@ -65,7 +65,25 @@ def main():
 
     for name in sorted(wanted):
         add(name)
-    sys.stdout.buffer.write(request.SerializeToString())
+    return request
+
+
+def main():
+    plugin, output, parameter, *folders = sys.argv[2:]
+    request = request_for(parameter, folders).SerializeToString()
+    answers = [
+        subprocess.run([plugin], input=request, stdout=subprocess.PIPE, check=True).stdout
+        for _ in range(2)
+    ]
+    if answers[0] != answers[1]:
+        sys.exit("the same request, another answer")
+    response = plugin_pb2.CodeGeneratorResponse.FromString(answers[0])
+    if response.error:
+        sys.exit(response.error)
+    output = pathlib.Path(output)
+    output.mkdir(parents=True)
+    for file in response.file:
+        (output / file.name).write_text(file.content)
 
 
 main()

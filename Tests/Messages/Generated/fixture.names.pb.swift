@@ -45,10 +45,77 @@ extension Names {
       bmFtZXMuTGFyZ2UuVHlwZXNFbnRyeVIFdHlwZXMaTAoITWFwRW50cnkSEAoDa2V5GAEgASgJUgNrZXkSKgoFdmFsdWUYAiAB\
       KAsyFC5maXh0dXJlLm5hbWVzLkxhcmdlUgV2YWx1ZToCOAEaUwoKVHlwZXNFbnRyeRIQCgNrZXkYASABKAVSA2tleRIvCgV2\
       YWx1ZRgCIAEoDjIZLmZpeHR1cmUubmFtZXMuTGFyZ2UuVHlwZVIFdmFsdWU6AjgBIiwKBFR5cGUSFAoQVFlQRV9VTlNQRUNJ\
-      RklFRBAAEg4KClRZUEVfTEFSR0UQASp8CgRNb2RlEg0KCU1PREVfTk9ORRAAEg0KCU1PREVfU0VMRhABEg0KCU1PREVfSU5J\
-      VBACEhAKDE1PREVfREVGQVVMVBADEhIKDk1PREVfQUxMX0NBU0VTEAQSEgoOTU9ERV9SQVdfVkFMVUUQBRINCglNT0RFX1RZ\
-      UEUQBipqCgtIVFRQVmVyc2lvbhIUChBIVFRQX1ZFUlNJT05fMV8wEAASFAoQSFRUUF9WRVJTSU9OXzFfMRABEhIKDkhUVFBf\
-      VkVSU0lPTl8yEAISFwoTSFRUUF9WRVJTSU9OX0xBVEVTVBACGgIQAWIGcHJvdG8z
+      RklFRBAAEg4KClRZUEVfTEFSR0UQASKRAQoIT3B0aW9uYWwSGQoFdmFsdWUYASABKAlIAFIFdmFsdWWIAQESMwoIb3B0aW9u\
+      YWwYAiABKAsyFy5maXh0dXJlLm5hbWVzLk9wdGlvbmFsUghvcHRpb25hbBIrCgRsaXN0GAMgAygLMhcuZml4dHVyZS5uYW1l\
+      cy5PcHRpb25hbFIEbGlzdEIICgZfdmFsdWUiYAoGUmVzdWx0EhoKB3N1Y2Nlc3MYASABKAlIAFIHc3VjY2VzcxIwCgdmYWls\
+      dXJlGAIgASgLMhQuZml4dHVyZS5uYW1lcy5FcnJvckgAUgdmYWlsdXJlQggKBnJlc3VsdCJWCgVFcnJvchIgCgtkZXNjcmlw\
+      dGlvbhgBIAEoCVILZGVzY3JpcHRpb24SKwoRZGVidWdfZGVzY3JpcHRpb24YAiABKAlSEGRlYnVnRGVzY3JpcHRpb24iSwoE\
+      VGFzaxInCgR0YXNrGAEgASgLMhMuZml4dHVyZS5uYW1lcy5UYXNrUgR0YXNrEhoKCHByaW9yaXR5GAIgASgMUghwcmlvcml0\
+      eSI/CgNJbnQSEAoDaW50GAEgASgDUgNpbnQSJgoEbmV4dBgCIAEoCzISLmZpeHR1cmUubmFtZXMuSW50UgRuZXh0IkcKBVVJ\
+      bnQ4EhQKBWJ5dGVzGAEgASgMUgVieXRlcxIoCgRsaXN0GAIgAygLMhQuZml4dHVyZS5uYW1lcy5VSW50OFIEbGlzdCIgCgZE\
+      b3VibGUSFgoGZG91YmxlGAEgASgBUgZkb3VibGUitwIKCkRpY3Rpb25hcnkSSQoKZGljdGlvbmFyeRgBIAMoCzIpLmZpeHR1\
+      cmUubmFtZXMuRGljdGlvbmFyeS5EaWN0aW9uYXJ5RW50cnlSCmRpY3Rpb25hcnkSNwoEc2V0cxgCIAMoCzIjLmZpeHR1cmUu\
+      bmFtZXMuRGljdGlvbmFyeS5TZXRzRW50cnlSBHNldHMaWAoPRGljdGlvbmFyeUVudHJ5EhAKA2tleRgBIAEoCVIDa2V5Ei8K\
+      BXZhbHVlGAIgASgLMhkuZml4dHVyZS5uYW1lcy5EaWN0aW9uYXJ5UgV2YWx1ZToCOAEaSwoJU2V0c0VudHJ5EhAKA2tleRgB\
+      IAEoBVIDa2V5EigKBXZhbHVlGAIgASgLMhIuZml4dHVyZS5uYW1lcy5TZXRSBXZhbHVlOgI4ASIXCgNTZXQSEAoDc2V0GAEg\
+      AygJUgNzZXQiOwoISGFzaGFibGUSEgoEaGFzaBgBIAEoCVIEaGFzaBIbCgloYXNoX2ludG8YAiABKAVSCGhhc2hJbnRvIiYK\
+      CFNlbmRhYmxlEhoKCHNlbmRhYmxlGAEgASgIUghzZW5kYWJsZSIpCglFcXVhdGFibGUSHAoJZXF1YXRhYmxlGAEgASgCUgll\
+      cXVhdGFibGUiKwoMQ2FzZUl0ZXJhYmxlEhsKCWFsbF9jYXNlcxgBIAEoCVIIYWxsQ2FzZXMiKAoFUmFuZ2USHwoLbG93ZXJf\
+      Ym91bmQYASABKAVSCmxvd2VyQm91bmQiMAoFTmV2ZXISJwoEdm9pZBgBIAEoCzITLmZpeHR1cmUubmFtZXMuVm9pZFIEdm9p\
+      ZCIyCgRWb2lkEioKBW5ldmVyGAEgASgLMhQuZml4dHVyZS5uYW1lcy5OZXZlclIFbmV2ZXIieQoFQm94ZWQSKgoFYm94ZWQY\
+      ASABKAsyFC5maXh0dXJlLm5hbWVzLkJveGVkUgVib3hlZBIMCgFhGAIgASgJUgFhEgwKAWIYAyABKAlSAWISDAoBYxgEIAEo\
+      CVIBYxIMCgFkGAUgASgJUgFkEgwKAWUYBiABKAlSAWUiVAoNVW5rbm93bkZpZWxkcxJDCg51bmtub3duX2ZpZWxkcxgBIAEo\
+      CzIcLmZpeHR1cmUubmFtZXMuVW5rbm93bkZpZWxkc1INdW5rbm93bkZpZWxkcyJyCgpXaXJlUmVhZGVyEjEKBnJlYWRlchgB\
+      IAEoCzIZLmZpeHR1cmUubmFtZXMuV2lyZVJlYWRlclIGcmVhZGVyEjEKBndyaXRlchgCIAEoCzIZLmZpeHR1cmUubmFtZXMu\
+      V2lyZVdyaXRlclIGd3JpdGVyInIKCldpcmVXcml0ZXISMQoGcmVhZGVyGAEgASgLMhkuZml4dHVyZS5uYW1lcy5XaXJlUmVh\
+      ZGVyUgZyZWFkZXISMQoGd3JpdGVyGAIgASgLMhkuZml4dHVyZS5uYW1lcy5XaXJlV3JpdGVyUgZ3cml0ZXIiZAoEV2lyZRIn\
+      CgR3aXJlGAEgASgLMhMuZml4dHVyZS5uYW1lcy5XaXJlUgR3aXJlEjMKCHJlcXVpcmVkGAIgASgLMhcuZml4dHVyZS5uYW1l\
+      cy5SZXF1aXJlZFIIcmVxdWlyZWQiPwoIUmVxdWlyZWQSMwoIcmVxdWlyZWQYASABKAsyFy5maXh0dXJlLm5hbWVzLlJlcXVp\
+      cmVkUghyZXF1aXJlZCJ4Cg5GaWxlRGVzY3JpcHRvchJGCg9maWxlX2Rlc2NyaXB0b3IYASABKAsyHS5maXh0dXJlLm5hbWVz\
+      LkZpbGVEZXNjcmlwdG9yUg5maWxlRGVzY3JpcHRvchIeCgpzZXJpYWxpemVkGAIgASgJUgpzZXJpYWxpemVkIksKC0VudW1l\
+      cmF0aW9uEjwKC2VudW1lcmF0aW9uGAEgASgLMhouZml4dHVyZS5uYW1lcy5FbnVtZXJhdGlvblILZW51bWVyYXRpb24iMwoM\
+      VGVzdE1lc3NhZ2VzEiMKDXRlc3RfbWVzc2FnZXMYASABKAlSDHRlc3RNZXNzYWdlcyI3CglDaGFyYWN0ZXISKgoFYWN0b3IY\
+      ASABKAsyFC5maXh0dXJlLm5hbWVzLkFjdG9yUgVhY3RvciJlCgVBY3RvchIUCgVhc3luYxgBIAEoCVIFYXN5bmMSFAoFYXdh\
+      aXQYAiABKAlSBWF3YWl0EhQKBWFjdG9yGAMgASgJUgVhY3RvchIaCghpc29sYXRlZBgEIAEoCVIIaXNvbGF0ZWQiIgoHZm9v\
+      X2JhchIXCgdmb29fYmFyGAEgASgJUgZmb29CYXIiagoGRm9vQmFyEhcKB2Zvb19iYXIYASABKAlSBmZvb0JhchIsCgVvdGhl\
+      chgCIAEoCzIWLmZpeHR1cmUubmFtZXMuZm9vX2JhclIFb3RoZXISGQoIZm9vQmFyXzIYAyABKAlSB2Zvb0JhcjIiOwoKSFRU\
+      UFNlcnZlchItCgRodHRwGAEgASgLMhkuZml4dHVyZS5uYW1lcy5IdHRwc2VydmVyUgRodHRwIjsKCkh0dHBzZXJ2ZXISLQoE\
+      SFRUUBgBIAEoCzIZLmZpeHR1cmUubmFtZXMuSFRUUFNlcnZlclIESFRUUCLFDwoHTWVtYmVycxI1CgZuZXN0ZWQYASABKAsy\
+      HS5maXh0dXJlLm5hbWVzLk1lbWJlcnMuTmVzdGVkUgZuZXN0ZWQSLwoEa2luZBgCIAEoDjIbLmZpeHR1cmUubmFtZXMuTWVt\
+      YmVycy5LaW5kUgRraW5kEjcKBmNob2ljZRgDIAEoCzIdLmZpeHR1cmUubmFtZXMuTWVtYmVycy5OZXN0ZWRIAFIGY2hvaWNl\
+      EkIKDW5lc3RlZF9jaG9pY2UYBCABKA4yGy5maXh0dXJlLm5hbWVzLk1lbWJlcnMuS2luZEgAUgxuZXN0ZWRDaG9pY2USIQoM\
+      bWVzc2FnZV9uYW1lGAUgASgJUgttZXNzYWdlTmFtZRInCg9maWxlX2Rlc2NyaXB0b3IYBiABKAlSDmZpbGVEZXNjcmlwdG9y\
+      EiUKDnVua25vd25fZmllbGRzGAcgASgJUg11bmtub3duRmllbGRzEhYKBmVuY29kZRgIIAEoCVIGZW5jb2RlEhYKBmRlY29k\
+      ZRgJIAEoCVIGZGVjb2RlEhsKCWVuY29kZV90bxgKIAEoCVIIZW5jb2RlVG8SFAoFbWVyZ2UYCyABKAlSBW1lcmdlEhIKBGhh\
+      c2gYDCABKAlSBGhhc2gSHQoKaGFzaF92YWx1ZRgNIAEoCVIJaGFzaFZhbHVlEiAKC2Rlc2NyaXB0aW9uGA4gASgJUgtkZXNj\
+      cmlwdGlvbhIlCg5jaGVja19yZXF1aXJlZBgPIAEoCVINY2hlY2tSZXF1aXJlZBImCg9pc19lbmNvZGVkX2xpa2UYECABKAlS\
+      DWlzRW5jb2RlZExpa2USIwoNaGFzaF9lbmNvZGluZxgRIAEoCVIMaGFzaEVuY29kaW5nEhkKCHZhbHVlX29mGBIgASgJUgd2\
+      YWx1ZU9mEhAKA2hhcxgTIAEoCVIDaGFzEh8KC2pzb25fc3RyaW5nGBQgASgJUgpqc29uU3RyaW5nEh8KC3RleHRfc3RyaW5n\
+      GBUgASgJUgp0ZXh0U3RyaW5nEhgKB3N0b3JhZ2UYFiABKAlSB3N0b3JhZ2USEgoEdHJpbRgXIAEoCVIEdHJpbRI0ChZkaXNj\
+      YXJkX3Vua25vd25fZmllbGRzGBggASgJUhRkaXNjYXJkVW5rbm93bkZpZWxkcxISCgRpbml0GBkgASgJUgRpbml0EhIKBHNl\
+      bGYYGiABKAlSBHNlbGYSEgoEdHlwZRgcIAEoCVIEdHlwZRIaCghQcm90b2NvbBgeIAEoCVIIUHJvdG9jb2wSGAoHZHluYW1p\
+      YxgfIAEoCVIHZHluYW1pYxIQCgNnZXQYICABKAlSA2dldBIQCgNzZXQYISABKAlSA3NldBIZCgh3aWxsX3NldBgiIAEoCVIH\
+      d2lsbFNldBIXCgdkaWRfc2V0GCMgASgJUgZkaWRTZXQSKQoQbGVmdF9hc3NvY2lhdGl2ZRgkIAEoCVIPbGVmdEFzc29jaWF0\
+      aXZlEiAKC2NvbnZlbmllbmNlGCUgASgJUgtjb252ZW5pZW5jZRISCgRsYXp5GCYgASgJUgRsYXp5EhoKCG9wdGlvbmFsGCcg\
+      ASgJUghvcHRpb25hbBIaCghyZXF1aXJlZBgoIAEoCVIIcmVxdWlyZWQSEgoEd2VhaxgpIAEoCVIEd2VhaxIYCgd1bm93bmVk\
+      GCogASgJUgd1bm93bmVkEhgKB2NvbnN1bWUYKyABKAlSB2NvbnN1bWUSEgoEY29weRgsIAEoCVIEY29weRIYCgdkaXNjYXJk\
+      GC0gASgJUgdkaXNjYXJkEhIKBGVhY2gYLiABKAlSBGVhY2gSEAoDYW55GC8gASgJUgNhbnkSHAoJYm9ycm93aW5nGDAgASgJ\
+      Uglib3Jyb3dpbmcSFAoFbWFjcm8YMSABKAlSBW1hY3JvEhgKB3BhY2thZ2UYMiABKAlSB3BhY2thZ2USEgoEb3BlbhgzIAEo\
+      CVIEb3BlbhIQCgN0cnkYNSABKAlSA3RyeRIWCgZjb2x1bW4YNiABKAlSBmNvbHVtbhIaCghmdW5jdGlvbhg3IAEoCVIIZnVu\
+      Y3Rpb24SEgoEbGluZRg4IAEoCVIEbGluZRIQCgNuaWwYOSABKAlSA25pbBISCgR0cnVlGDogASgJUgR0cnVlEg4KAmFzGDsg\
+      ASgJUgJhcxIOCgJpcxg8IAEoCVICaXMSGgoIb3BlcmF0b3IYPSABKAlSCG9wZXJhdG9yEg0KAl8xGD4gASgJUgExEg4KAngx\
+      GEAgASgJUgJ4MRISCgRmcm9tGEEgASgJUgRmcm9tEg4KAnRvGEIgASgJUgJ0bxIbCgluZXdfdmFsdWUYQyABKAlSCG5ld1Zh\
+      bHVlEhsKCW9sZF92YWx1ZRhEIAEoCVIIb2xkVmFsdWUajgEKBk5lc3RlZBI8CgZuZXN0ZWQYASABKAsyJC5maXh0dXJlLm5h\
+      bWVzLk1lbWJlcnMuTmVzdGVkLk5lc3RlZFIGbmVzdGVkGkYKBk5lc3RlZBI8CgZuZXN0ZWQYASABKAsyJC5maXh0dXJlLm5h\
+      bWVzLk1lbWJlcnMuTmVzdGVkLk5lc3RlZFIGbmVzdGVkIicKBEtpbmQSEAoMS0lORF9VTktOT1dOEAASDQoJS0lORF9LSU5E\
+      EAFCDwoNTmVzdGVkX2Nob2ljZSJzCghEZWZhdWx0cxIZCgV2YWx1ZRgBIAEoCUgAUgV2YWx1ZYgBARItChB2YWx1ZV9vcl9k\
+      ZWZhdWx0GAIgASgJSAFSDnZhbHVlT3JEZWZhdWx0iAEBQggKBl92YWx1ZUITChFfdmFsdWVfb3JfZGVmYXVsdCp8CgRNb2Rl\
+      Eg0KCU1PREVfTk9ORRAAEg0KCU1PREVfU0VMRhABEg0KCU1PREVfSU5JVBACEhAKDE1PREVfREVGQVVMVBADEhIKDk1PREVf\
+      QUxMX0NBU0VTEAQSEgoOTU9ERV9SQVdfVkFMVUUQBRINCglNT0RFX1RZUEUQBipqCgtIVFRQVmVyc2lvbhIUChBIVFRQX1ZF\
+      UlNJT05fMV8wEAASFAoQSFRUUF9WRVJTSU9OXzFfMRABEhIKDkhUVFBfVkVSU0lPTl8yEAISFwoTSFRUUF9WRVJTSU9OX0xB\
+      VEVTVBACGgIQASobCgdGb29fQmFyEhAKDEZPT19CQVJfWkVSTxAAKoQBCgVDYXNlZBIOCgpDQVNFRF9aRVJPEAASBwoDTU9P\
+      EAESBwoDbW9vEAESBwoDTW9vEAESEgoFTUlOVVMQ////////////ARISCgVtaW51cxD///////////8BEg4KCkNBU0VEX05P\
+      TkUQAhIUChBDQVNFRF9OT05FX1ZBTFVFEAMaAhABYgZwcm90bzM=
       """,
     dependencies: { [] }
   )
@@ -76,6 +143,29 @@ extension Names {
     public static var httpVersion2: Self { .init(rawValue: 2) }
     public static var httpVersionLatest: Self { .init(rawValue: 2) }
     public static var allCases: [Self] { [.httpVersion10, .httpVersion11, .httpVersion2] }
+  }
+
+  public struct FooBarEnum: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public var rawValue: Swift::Int32
+    public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+    public static var enumName: Swift::String { "fixture.names.Foo_Bar" }
+    public static var zero: Self { .init(rawValue: 0) }
+    public static var allCases: [Self] { [.zero] }
+  }
+
+  public struct Cased: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+    public var rawValue: Swift::Int32
+    public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+    public static var enumName: Swift::String { "fixture.names.Cased" }
+    public static var casedZero: Self { .init(rawValue: 0) }
+    public static var moo: Self { .init(rawValue: 1) }
+    public static var moo1: Self { .init(rawValue: 1) }
+    public static var moo1_: Self { .init(rawValue: 1) }
+    public static var minus: Self { .init(rawValue: -1) }
+    public static var minusMinus1: Self { .init(rawValue: -1) }
+    public static var casedNone: Self { .init(rawValue: 2) }
+    public static var casedNoneValue: Self { .init(rawValue: 3) }
+    public static var allCases: [Self] { [.casedZero, .moo, .minus, .casedNone, .casedNoneValue] }
   }
 
   public struct TypeMessage: VencejoProtobuf::Message {
@@ -1213,6 +1303,2146 @@ extension Names {
       public static var unspecified: Self { .init(rawValue: 0) }
       public static var large: Self { .init(rawValue: 1) }
       public static var allCases: [Self] { [.unspecified, .large] }
+    }
+  }
+
+  /// Swift's own types.
+  public struct Optional: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var value: Swift::String?
+      var optional: TestMessages::Names.Optional?
+      var list: [TestMessages::Names.Optional] = []
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: self.value = reader.string()
+          case 18: reader.message(into: &self.optional)
+          case 26: reader.message(into: &self.list)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        writer.message(26, self.list)
+        if let value = self.optional { writer.message(18, value) }
+        if let value = self.value { writer.string(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var value: Swift::String? {
+      get { self.storage.value.value }
+      _modify { yield &self.storage.value.value }
+    }
+    public var optional: TestMessages::Names.Optional? {
+      get { self.storage.value.optional }
+      _modify { yield &self.storage.value.optional }
+    }
+    public var list: [TestMessages::Names.Optional] {
+      get { self.storage.value.list }
+      _modify { yield &self.storage.value.list }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.Optional" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      value: Swift::String? = nil,
+      optional: TestMessages::Names.Optional? = nil,
+      list: [TestMessages::Names.Optional] = []
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(value: value, optional: optional, list: list))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct Result: VencejoProtobuf::Message {
+    public var result: Result?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Result" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      result: Result? = nil
+    ) {
+      self.result = result
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.result = .success(reader.string())
+        case 18:
+          var value = TestMessages::Names.Error()
+          if case .failure(let old)? = self.result { value = old }
+          self.result = nil
+          reader.message(into: &value)
+          self.result = .failure(value)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      switch self.result {
+      case nil: break
+      case .success(let value)?: writer.string(10, value)
+      case .failure(let value)?: writer.message(18, value)
+      }
+    }
+
+    public enum Result: Swift::Hashable, Swift::Sendable {
+      case success(Swift::String)
+      case failure(TestMessages::Names.Error)
+    }
+  }
+
+  public struct Error: VencejoProtobuf::Message {
+    public var description: Swift::String = ""
+    public var debugDescription: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Error" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      description: Swift::String = "",
+      debugDescription: Swift::String = ""
+    ) {
+      self.description = description
+      self.debugDescription = debugDescription
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.description = reader.string()
+        case 18: self.debugDescription = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.debugDescription.isEmpty { writer.string(18, self.debugDescription) }
+      if !self.description.isEmpty { writer.string(10, self.description) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.description != right.description { return false }
+      if left.debugDescription != right.debugDescription { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.description)
+      hasher.combine(self.debugDescription)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct Task: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var task: TestMessages::Names.Task?
+      var priority: [Swift::UInt8] = []
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.task)
+          case 18: self.priority = reader.bytes()
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if !self.priority.isEmpty { writer.bytes(18, self.priority) }
+        if let value = self.task { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var task: TestMessages::Names.Task? {
+      get { self.storage.value.task }
+      _modify { yield &self.storage.value.task }
+    }
+    public var priority: [Swift::UInt8] {
+      get { self.storage.value.priority }
+      _modify { yield &self.storage.value.priority }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.Task" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      task: TestMessages::Names.Task? = nil,
+      priority: [Swift::UInt8] = []
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(task: task, priority: priority))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct Int: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var int: Swift::Int64 = 0
+      var next: TestMessages::Names.Int?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 8: self.int = reader.int64()
+          case 18: reader.message(into: &self.next)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.next { writer.message(18, value) }
+        if self.int != 0 { writer.int64(8, self.int) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var int: Swift::Int64 {
+      get { self.storage.value.int }
+      _modify { yield &self.storage.value.int }
+    }
+    public var next: TestMessages::Names.Int? {
+      get { self.storage.value.next }
+      _modify { yield &self.storage.value.next }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.Int" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      int: Swift::Int64 = 0,
+      next: TestMessages::Names.Int? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(int: int, next: next))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct UInt8: VencejoProtobuf::Message {
+    public var bytes: [Swift::UInt8] = []
+    public var list: [TestMessages::Names.UInt8] = []
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.UInt8" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      bytes: [Swift::UInt8] = [],
+      list: [TestMessages::Names.UInt8] = []
+    ) {
+      self.bytes = bytes
+      self.list = list
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.bytes = reader.bytes()
+        case 18: reader.message(into: &self.list)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      writer.message(18, self.list)
+      if !self.bytes.isEmpty { writer.bytes(10, self.bytes) }
+    }
+  }
+
+  public struct Double: VencejoProtobuf::Message {
+    public var double: Swift::Double = 0
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Double" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      double: Swift::Double = 0
+    ) {
+      self.double = double
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 9: self.double = reader.double()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.double.bitPattern != 0 { writer.double(9, self.double) }
+    }
+  }
+
+  public struct Dictionary: VencejoProtobuf::Message {
+    public var dictionary: [Swift::String: TestMessages::Names.Dictionary] = [:]
+    public var sets: [Swift::Int32: TestMessages::Names.Set] = [:]
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Dictionary" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      dictionary: [Swift::String: TestMessages::Names.Dictionary] = [:],
+      sets: [Swift::Int32: TestMessages::Names.Set] = [:]
+    ) {
+      self.dictionary = dictionary
+      self.sets = sets
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<TestMessages::Names.Dictionary>.self, into: &self.dictionary, &self.unknownFields)
+        case 18: reader.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Submessage<TestMessages::Names.Set>.self, into: &self.sets, &self.unknownFields)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      writer.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Submessage<TestMessages::Names.Set>.self, 18, self.sets)
+      writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<TestMessages::Names.Dictionary>.self, 10, self.dictionary)
+    }
+  }
+
+  public struct Set: VencejoProtobuf::Message {
+    public var set: [Swift::String] = []
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Set" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      set: [Swift::String] = []
+    ) {
+      self.set = set
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.set)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      writer.list(VencejoProtobuf::Wire.String.self, 10, self.set)
+    }
+  }
+
+  public struct Hashable: VencejoProtobuf::Message {
+    public var hashField: Swift::String = ""
+    public var hashInto: Swift::Int32 = 0
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Hashable" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      hashField: Swift::String = "",
+      hashInto: Swift::Int32 = 0
+    ) {
+      self.hashField = hashField
+      self.hashInto = hashInto
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.hashField = reader.string()
+        case 16: self.hashInto = reader.int32()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.hashInto != 0 { writer.int32(16, self.hashInto) }
+      if !self.hashField.isEmpty { writer.string(10, self.hashField) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.hashField != right.hashField { return false }
+      if left.hashInto != right.hashInto { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.hashField)
+      hasher.combine(self.hashInto)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct Sendable: VencejoProtobuf::Message {
+    public var sendable: Swift::Bool = false
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Sendable" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      sendable: Swift::Bool = false
+    ) {
+      self.sendable = sendable
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.sendable = reader.bool()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.sendable { writer.bool(8, self.sendable) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.sendable != right.sendable { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.sendable)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct Equatable: VencejoProtobuf::Message {
+    public var equatable: Swift::Float = 0
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Equatable" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      equatable: Swift::Float = 0
+    ) {
+      self.equatable = equatable
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 13: self.equatable = reader.float()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.equatable.bitPattern != 0 { writer.float(13, self.equatable) }
+    }
+  }
+
+  public struct CaseIterable: VencejoProtobuf::Message {
+    public var allCases: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.CaseIterable" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      allCases: Swift::String = ""
+    ) {
+      self.allCases = allCases
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.allCases = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.allCases.isEmpty { writer.string(10, self.allCases) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.allCases != right.allCases { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.allCases)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct Range: VencejoProtobuf::Message {
+    public var lowerBound: Swift::Int32 = 0
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Range" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      lowerBound: Swift::Int32 = 0
+    ) {
+      self.lowerBound = lowerBound
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.lowerBound = reader.int32()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.lowerBound != 0 { writer.int32(8, self.lowerBound) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.lowerBound != right.lowerBound { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.lowerBound)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct Never: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var void: TestMessages::Names.Void?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.void)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.void { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var void: TestMessages::Names.Void? {
+      get { self.storage.value.void }
+      _modify { yield &self.storage.value.void }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.Never" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      void: TestMessages::Names.Void? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(void: void))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct Void: VencejoProtobuf::Message {
+    public var never: TestMessages::Names.Never?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Void" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      never: TestMessages::Names.Never? = nil
+    ) {
+      self.never = never
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.never)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.never { writer.message(10, value) }
+    }
+  }
+
+  public struct Boxed: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var boxed: TestMessages::Names.Boxed?
+      var a: Swift::String = ""
+      var b: Swift::String = ""
+      var c: Swift::String = ""
+      var d: Swift::String = ""
+      var e: Swift::String = ""
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.boxed)
+          case 18: self.a = reader.string()
+          case 26: self.b = reader.string()
+          case 34: self.c = reader.string()
+          case 42: self.d = reader.string()
+          case 50: self.e = reader.string()
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if !self.e.isEmpty { writer.string(50, self.e) }
+        if !self.d.isEmpty { writer.string(42, self.d) }
+        if !self.c.isEmpty { writer.string(34, self.c) }
+        if !self.b.isEmpty { writer.string(26, self.b) }
+        if !self.a.isEmpty { writer.string(18, self.a) }
+        if let value = self.boxed { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var boxed: TestMessages::Names.Boxed? {
+      get { self.storage.value.boxed }
+      _modify { yield &self.storage.value.boxed }
+    }
+    public var a: Swift::String {
+      get { self.storage.value.a }
+      _modify { yield &self.storage.value.a }
+    }
+    public var b: Swift::String {
+      get { self.storage.value.b }
+      _modify { yield &self.storage.value.b }
+    }
+    public var c: Swift::String {
+      get { self.storage.value.c }
+      _modify { yield &self.storage.value.c }
+    }
+    public var d: Swift::String {
+      get { self.storage.value.d }
+      _modify { yield &self.storage.value.d }
+    }
+    public var e: Swift::String {
+      get { self.storage.value.e }
+      _modify { yield &self.storage.value.e }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.Boxed" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      boxed: TestMessages::Names.Boxed? = nil,
+      a: Swift::String = "",
+      b: Swift::String = "",
+      c: Swift::String = "",
+      d: Swift::String = "",
+      e: Swift::String = ""
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(boxed: boxed, a: a, b: b, c: c, d: d, e: e))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct UnknownFields: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var unknownFieldsField: TestMessages::Names.UnknownFields?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.unknownFieldsField)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.unknownFieldsField { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var unknownFieldsField: TestMessages::Names.UnknownFields? {
+      get { self.storage.value.unknownFieldsField }
+      _modify { yield &self.storage.value.unknownFieldsField }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.UnknownFields" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      unknownFieldsField: TestMessages::Names.UnknownFields? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(unknownFieldsField: unknownFieldsField))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct WireReader: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var reader: TestMessages::Names.WireReader?
+      var writer: TestMessages::Names.WireWriter?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.reader)
+          case 18: reader.message(into: &self.writer)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.writer { writer.message(18, value) }
+        if let value = self.reader { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var reader: TestMessages::Names.WireReader? {
+      get { self.storage.value.reader }
+      _modify { yield &self.storage.value.reader }
+    }
+    public var writer: TestMessages::Names.WireWriter? {
+      get { self.storage.value.writer }
+      _modify { yield &self.storage.value.writer }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.WireReader" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      reader: TestMessages::Names.WireReader? = nil,
+      writer: TestMessages::Names.WireWriter? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(reader: reader, writer: writer))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct WireWriter: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var reader: TestMessages::Names.WireReader?
+      var writer: TestMessages::Names.WireWriter?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.reader)
+          case 18: reader.message(into: &self.writer)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.writer { writer.message(18, value) }
+        if let value = self.reader { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var reader: TestMessages::Names.WireReader? {
+      get { self.storage.value.reader }
+      _modify { yield &self.storage.value.reader }
+    }
+    public var writer: TestMessages::Names.WireWriter? {
+      get { self.storage.value.writer }
+      _modify { yield &self.storage.value.writer }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.WireWriter" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      reader: TestMessages::Names.WireReader? = nil,
+      writer: TestMessages::Names.WireWriter? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(reader: reader, writer: writer))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct Wire: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var wire: TestMessages::Names.Wire?
+      var required: TestMessages::Names.Required?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.wire)
+          case 18: reader.message(into: &self.required)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.required { writer.message(18, value) }
+        if let value = self.wire { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var wire: TestMessages::Names.Wire? {
+      get { self.storage.value.wire }
+      _modify { yield &self.storage.value.wire }
+    }
+    public var required: TestMessages::Names.Required? {
+      get { self.storage.value.required }
+      _modify { yield &self.storage.value.required }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.Wire" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      wire: TestMessages::Names.Wire? = nil,
+      required: TestMessages::Names.Required? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(wire: wire, required: required))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct Required: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var required: TestMessages::Names.Required?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.required)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.required { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var required: TestMessages::Names.Required? {
+      get { self.storage.value.required }
+      _modify { yield &self.storage.value.required }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.Required" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      required: TestMessages::Names.Required? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(required: required))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct FileDescriptor: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var fileDescriptor: TestMessages::Names.FileDescriptor?
+      var serialized: Swift::String = ""
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.fileDescriptor)
+          case 18: self.serialized = reader.string()
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if !self.serialized.isEmpty { writer.string(18, self.serialized) }
+        if let value = self.fileDescriptor { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var fileDescriptor: TestMessages::Names.FileDescriptor? {
+      get { self.storage.value.fileDescriptor }
+      _modify { yield &self.storage.value.fileDescriptor }
+    }
+    public var serialized: Swift::String {
+      get { self.storage.value.serialized }
+      _modify { yield &self.storage.value.serialized }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.FileDescriptor" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      fileDescriptor: TestMessages::Names.FileDescriptor? = nil,
+      serialized: Swift::String = ""
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(fileDescriptor: fileDescriptor, serialized: serialized))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct Enumeration: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var enumeration: TestMessages::Names.Enumeration?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.enumeration)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.enumeration { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var enumeration: TestMessages::Names.Enumeration? {
+      get { self.storage.value.enumeration }
+      _modify { yield &self.storage.value.enumeration }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.Enumeration" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      enumeration: TestMessages::Names.Enumeration? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(enumeration: enumeration))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct TestMessages: VencejoProtobuf::Message {
+    public var testMessages: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.TestMessages" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      testMessages: Swift::String = ""
+    ) {
+      self.testMessages = testMessages
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.testMessages = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.testMessages.isEmpty { writer.string(10, self.testMessages) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.testMessages != right.testMessages { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.testMessages)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct Character: VencejoProtobuf::Message {
+    public var actor: TestMessages::Names.Actor?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Character" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      actor: TestMessages::Names.Actor? = nil
+    ) {
+      self.actor = actor
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.actor)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.actor { writer.message(10, value) }
+    }
+  }
+
+  public struct Actor: VencejoProtobuf::Message {
+    public var async: Swift::String = ""
+    public var `await`: Swift::String = ""
+    public var actor: Swift::String = ""
+    public var isolated: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Actor" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      async: Swift::String = "",
+      await: Swift::String = "",
+      actor: Swift::String = "",
+      isolated: Swift::String = ""
+    ) {
+      self.async = async
+      self.`await` = `await`
+      self.actor = actor
+      self.isolated = isolated
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.async = reader.string()
+        case 18: self.`await` = reader.string()
+        case 26: self.actor = reader.string()
+        case 34: self.isolated = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.isolated.isEmpty { writer.string(34, self.isolated) }
+      if !self.actor.isEmpty { writer.string(26, self.actor) }
+      if !self.`await`.isEmpty { writer.string(18, self.`await`) }
+      if !self.async.isEmpty { writer.string(10, self.async) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.async != right.async { return false }
+      if left.`await` != right.`await` { return false }
+      if left.actor != right.actor { return false }
+      if left.isolated != right.isolated { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.async)
+      hasher.combine(self.`await`)
+      hasher.combine(self.actor)
+      hasher.combine(self.isolated)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  /// Names that differ in capitals and underscores only.
+  public struct FooBar: VencejoProtobuf::Message {
+    public var fooBar: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.foo_bar" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      fooBar: Swift::String = ""
+    ) {
+      self.fooBar = fooBar
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.fooBar = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.fooBar.isEmpty { writer.string(10, self.fooBar) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.fooBar != right.fooBar { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.fooBar)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct FooBarMessage: VencejoProtobuf::Message {
+    public var fooBar: Swift::String = ""
+    public var other: TestMessages::Names.FooBar?
+    public var fooBar2: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.FooBar" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      fooBar: Swift::String = "",
+      other: TestMessages::Names.FooBar? = nil,
+      fooBar2: Swift::String = ""
+    ) {
+      self.fooBar = fooBar
+      self.other = other
+      self.fooBar2 = fooBar2
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.fooBar = reader.string()
+        case 18: reader.message(into: &self.other)
+        case 26: self.fooBar2 = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.fooBar2.isEmpty { writer.string(26, self.fooBar2) }
+      if let value = self.other { writer.message(18, value) }
+      if !self.fooBar.isEmpty { writer.string(10, self.fooBar) }
+    }
+  }
+
+  public struct HTTPServer: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var http: TestMessages::Names.Httpserver?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.http)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.http { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var http: TestMessages::Names.Httpserver? {
+      get { self.storage.value.http }
+      _modify { yield &self.storage.value.http }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.HTTPServer" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      http: TestMessages::Names.Httpserver? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(http: http))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct Httpserver: VencejoProtobuf::Message {
+    public var http: TestMessages::Names.HTTPServer?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Httpserver" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      http: TestMessages::Names.HTTPServer? = nil
+    ) {
+      self.http = http
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.http)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.http { writer.message(10, value) }
+    }
+  }
+
+  public struct Members: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var nested: TestMessages::Names.Members.Nested?
+      var kind: TestMessages::Names.Members.Kind = .init(rawValue: 0)
+      var nestedChoice: NestedChoice?
+      var messageName: Swift::String = ""
+      var fileDescriptor: Swift::String = ""
+      var unknownFieldsField: Swift::String = ""
+      var encodeField: Swift::String = ""
+      var decodeField: Swift::String = ""
+      var encodeTo: Swift::String = ""
+      var mergeField: Swift::String = ""
+      var hashField: Swift::String = ""
+      var hashValueField: Swift::String = ""
+      var description: Swift::String = ""
+      var checkRequired: Swift::String = ""
+      var isEncodedLike: Swift::String = ""
+      var hashEncoding: Swift::String = ""
+      var valueOf: Swift::String = ""
+      var has: Swift::String = ""
+      var jsonString: Swift::String = ""
+      var textString: Swift::String = ""
+      var storageField: Swift::String = ""
+      var trim: Swift::String = ""
+      var discardUnknownFields: Swift::String = ""
+      var initField: Swift::String = ""
+      var selfField: Swift::String = ""
+      var type: Swift::String = ""
+      var `protocol`: Swift::String = ""
+      var dynamic: Swift::String = ""
+      var get: Swift::String = ""
+      var set: Swift::String = ""
+      var willSet: Swift::String = ""
+      var didSet: Swift::String = ""
+      var leftAssociative: Swift::String = ""
+      var convenience: Swift::String = ""
+      var lazy: Swift::String = ""
+      var optional: Swift::String = ""
+      var required: Swift::String = ""
+      var weak: Swift::String = ""
+      var unowned: Swift::String = ""
+      var consume: Swift::String = ""
+      var copy: Swift::String = ""
+      var discard: Swift::String = ""
+      var each: Swift::String = ""
+      var any: Swift::String = ""
+      var borrowing: Swift::String = ""
+      var macro: Swift::String = ""
+      var package: Swift::String = ""
+      var open: Swift::String = ""
+      var `try`: Swift::String = ""
+      var column: Swift::String = ""
+      var function: Swift::String = ""
+      var line: Swift::String = ""
+      var `nil`: Swift::String = ""
+      var `true`: Swift::String = ""
+      var `as`: Swift::String = ""
+      var `is`: Swift::String = ""
+      var `operator`: Swift::String = ""
+      var n1: Swift::String = ""
+      var x1: Swift::String = ""
+      var from: Swift::String = ""
+      var to: Swift::String = ""
+      var newValue: Swift::String = ""
+      var oldValue: Swift::String = ""
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.nested)
+          case 16: self.kind = reader.enumeration()
+          case 26:
+            var value = TestMessages::Names.Members.Nested()
+            if case .choice(let old)? = self.nestedChoice { value = old }
+            self.nestedChoice = nil
+            reader.message(into: &value)
+            self.nestedChoice = .choice(value)
+          case 32: self.nestedChoice = .nestedChoice(reader.enumeration())
+          case 42: self.messageName = reader.string()
+          case 50: self.fileDescriptor = reader.string()
+          case 58: self.unknownFieldsField = reader.string()
+          case 66: self.encodeField = reader.string()
+          case 74: self.decodeField = reader.string()
+          case 82: self.encodeTo = reader.string()
+          case 90: self.mergeField = reader.string()
+          case 98: self.hashField = reader.string()
+          case 106: self.hashValueField = reader.string()
+          case 114: self.description = reader.string()
+          case 122: self.checkRequired = reader.string()
+          case 130: self.isEncodedLike = reader.string()
+          case 138: self.hashEncoding = reader.string()
+          case 146: self.valueOf = reader.string()
+          case 154: self.has = reader.string()
+          case 162: self.jsonString = reader.string()
+          case 170: self.textString = reader.string()
+          case 178: self.storageField = reader.string()
+          case 186: self.trim = reader.string()
+          case 194: self.discardUnknownFields = reader.string()
+          case 202: self.initField = reader.string()
+          case 210: self.selfField = reader.string()
+          case 226: self.type = reader.string()
+          case 242: self.`protocol` = reader.string()
+          case 250: self.dynamic = reader.string()
+          case 258: self.get = reader.string()
+          case 266: self.set = reader.string()
+          case 274: self.willSet = reader.string()
+          case 282: self.didSet = reader.string()
+          case 290: self.leftAssociative = reader.string()
+          case 298: self.convenience = reader.string()
+          case 306: self.lazy = reader.string()
+          case 314: self.optional = reader.string()
+          case 322: self.required = reader.string()
+          case 330: self.weak = reader.string()
+          case 338: self.unowned = reader.string()
+          case 346: self.consume = reader.string()
+          case 354: self.copy = reader.string()
+          case 362: self.discard = reader.string()
+          case 370: self.each = reader.string()
+          case 378: self.any = reader.string()
+          case 386: self.borrowing = reader.string()
+          case 394: self.macro = reader.string()
+          case 402: self.package = reader.string()
+          case 410: self.open = reader.string()
+          case 426: self.`try` = reader.string()
+          case 434: self.column = reader.string()
+          case 442: self.function = reader.string()
+          case 450: self.line = reader.string()
+          case 458: self.`nil` = reader.string()
+          case 466: self.`true` = reader.string()
+          case 474: self.`as` = reader.string()
+          case 482: self.`is` = reader.string()
+          case 490: self.`operator` = reader.string()
+          case 498: self.n1 = reader.string()
+          case 514: self.x1 = reader.string()
+          case 522: self.from = reader.string()
+          case 530: self.to = reader.string()
+          case 538: self.newValue = reader.string()
+          case 546: self.oldValue = reader.string()
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if !self.oldValue.isEmpty { writer.string(546, self.oldValue) }
+        if !self.newValue.isEmpty { writer.string(538, self.newValue) }
+        if !self.to.isEmpty { writer.string(530, self.to) }
+        if !self.from.isEmpty { writer.string(522, self.from) }
+        if !self.x1.isEmpty { writer.string(514, self.x1) }
+        if !self.n1.isEmpty { writer.string(498, self.n1) }
+        if !self.`operator`.isEmpty { writer.string(490, self.`operator`) }
+        if !self.`is`.isEmpty { writer.string(482, self.`is`) }
+        if !self.`as`.isEmpty { writer.string(474, self.`as`) }
+        if !self.`true`.isEmpty { writer.string(466, self.`true`) }
+        if !self.`nil`.isEmpty { writer.string(458, self.`nil`) }
+        if !self.line.isEmpty { writer.string(450, self.line) }
+        if !self.function.isEmpty { writer.string(442, self.function) }
+        if !self.column.isEmpty { writer.string(434, self.column) }
+        if !self.`try`.isEmpty { writer.string(426, self.`try`) }
+        if !self.open.isEmpty { writer.string(410, self.open) }
+        if !self.package.isEmpty { writer.string(402, self.package) }
+        if !self.macro.isEmpty { writer.string(394, self.macro) }
+        if !self.borrowing.isEmpty { writer.string(386, self.borrowing) }
+        if !self.any.isEmpty { writer.string(378, self.any) }
+        if !self.each.isEmpty { writer.string(370, self.each) }
+        if !self.discard.isEmpty { writer.string(362, self.discard) }
+        if !self.copy.isEmpty { writer.string(354, self.copy) }
+        if !self.consume.isEmpty { writer.string(346, self.consume) }
+        if !self.unowned.isEmpty { writer.string(338, self.unowned) }
+        if !self.weak.isEmpty { writer.string(330, self.weak) }
+        if !self.required.isEmpty { writer.string(322, self.required) }
+        if !self.optional.isEmpty { writer.string(314, self.optional) }
+        if !self.lazy.isEmpty { writer.string(306, self.lazy) }
+        if !self.convenience.isEmpty { writer.string(298, self.convenience) }
+        if !self.leftAssociative.isEmpty { writer.string(290, self.leftAssociative) }
+        if !self.didSet.isEmpty { writer.string(282, self.didSet) }
+        if !self.willSet.isEmpty { writer.string(274, self.willSet) }
+        if !self.set.isEmpty { writer.string(266, self.set) }
+        if !self.get.isEmpty { writer.string(258, self.get) }
+        if !self.dynamic.isEmpty { writer.string(250, self.dynamic) }
+        if !self.`protocol`.isEmpty { writer.string(242, self.`protocol`) }
+        if !self.type.isEmpty { writer.string(226, self.type) }
+        if !self.selfField.isEmpty { writer.string(210, self.selfField) }
+        if !self.initField.isEmpty { writer.string(202, self.initField) }
+        if !self.discardUnknownFields.isEmpty { writer.string(194, self.discardUnknownFields) }
+        if !self.trim.isEmpty { writer.string(186, self.trim) }
+        if !self.storageField.isEmpty { writer.string(178, self.storageField) }
+        if !self.textString.isEmpty { writer.string(170, self.textString) }
+        if !self.jsonString.isEmpty { writer.string(162, self.jsonString) }
+        if !self.has.isEmpty { writer.string(154, self.has) }
+        if !self.valueOf.isEmpty { writer.string(146, self.valueOf) }
+        if !self.hashEncoding.isEmpty { writer.string(138, self.hashEncoding) }
+        if !self.isEncodedLike.isEmpty { writer.string(130, self.isEncodedLike) }
+        if !self.checkRequired.isEmpty { writer.string(122, self.checkRequired) }
+        if !self.description.isEmpty { writer.string(114, self.description) }
+        if !self.hashValueField.isEmpty { writer.string(106, self.hashValueField) }
+        if !self.hashField.isEmpty { writer.string(98, self.hashField) }
+        if !self.mergeField.isEmpty { writer.string(90, self.mergeField) }
+        if !self.encodeTo.isEmpty { writer.string(82, self.encodeTo) }
+        if !self.decodeField.isEmpty { writer.string(74, self.decodeField) }
+        if !self.encodeField.isEmpty { writer.string(66, self.encodeField) }
+        if !self.unknownFieldsField.isEmpty { writer.string(58, self.unknownFieldsField) }
+        if !self.fileDescriptor.isEmpty { writer.string(50, self.fileDescriptor) }
+        if !self.messageName.isEmpty { writer.string(42, self.messageName) }
+        switch self.nestedChoice {
+        case nil: break
+        case .choice(let value)?: writer.message(26, value)
+        case .nestedChoice(let value)?: writer.enumeration(32, value)
+        }
+        if self.kind.rawValue != 0 { writer.enumeration(16, self.kind) }
+        if let value = self.nested { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var nested: TestMessages::Names.Members.Nested? {
+      get { self.storage.value.nested }
+      _modify { yield &self.storage.value.nested }
+    }
+    public var kind: TestMessages::Names.Members.Kind {
+      get { self.storage.value.kind }
+      _modify { yield &self.storage.value.kind }
+    }
+    public var nestedChoice: NestedChoice? {
+      get { self.storage.value.nestedChoice }
+      _modify { yield &self.storage.value.nestedChoice }
+    }
+    public var messageName: Swift::String {
+      get { self.storage.value.messageName }
+      _modify { yield &self.storage.value.messageName }
+    }
+    public var fileDescriptor: Swift::String {
+      get { self.storage.value.fileDescriptor }
+      _modify { yield &self.storage.value.fileDescriptor }
+    }
+    public var unknownFieldsField: Swift::String {
+      get { self.storage.value.unknownFieldsField }
+      _modify { yield &self.storage.value.unknownFieldsField }
+    }
+    public var encodeField: Swift::String {
+      get { self.storage.value.encodeField }
+      _modify { yield &self.storage.value.encodeField }
+    }
+    public var decodeField: Swift::String {
+      get { self.storage.value.decodeField }
+      _modify { yield &self.storage.value.decodeField }
+    }
+    public var encodeTo: Swift::String {
+      get { self.storage.value.encodeTo }
+      _modify { yield &self.storage.value.encodeTo }
+    }
+    public var mergeField: Swift::String {
+      get { self.storage.value.mergeField }
+      _modify { yield &self.storage.value.mergeField }
+    }
+    public var hashField: Swift::String {
+      get { self.storage.value.hashField }
+      _modify { yield &self.storage.value.hashField }
+    }
+    public var hashValueField: Swift::String {
+      get { self.storage.value.hashValueField }
+      _modify { yield &self.storage.value.hashValueField }
+    }
+    public var description: Swift::String {
+      get { self.storage.value.description }
+      _modify { yield &self.storage.value.description }
+    }
+    public var checkRequired: Swift::String {
+      get { self.storage.value.checkRequired }
+      _modify { yield &self.storage.value.checkRequired }
+    }
+    public var isEncodedLike: Swift::String {
+      get { self.storage.value.isEncodedLike }
+      _modify { yield &self.storage.value.isEncodedLike }
+    }
+    public var hashEncoding: Swift::String {
+      get { self.storage.value.hashEncoding }
+      _modify { yield &self.storage.value.hashEncoding }
+    }
+    public var valueOf: Swift::String {
+      get { self.storage.value.valueOf }
+      _modify { yield &self.storage.value.valueOf }
+    }
+    public var has: Swift::String {
+      get { self.storage.value.has }
+      _modify { yield &self.storage.value.has }
+    }
+    public var jsonString: Swift::String {
+      get { self.storage.value.jsonString }
+      _modify { yield &self.storage.value.jsonString }
+    }
+    public var textString: Swift::String {
+      get { self.storage.value.textString }
+      _modify { yield &self.storage.value.textString }
+    }
+    public var storageField: Swift::String {
+      get { self.storage.value.storageField }
+      _modify { yield &self.storage.value.storageField }
+    }
+    public var trim: Swift::String {
+      get { self.storage.value.trim }
+      _modify { yield &self.storage.value.trim }
+    }
+    public var discardUnknownFields: Swift::String {
+      get { self.storage.value.discardUnknownFields }
+      _modify { yield &self.storage.value.discardUnknownFields }
+    }
+    public var initField: Swift::String {
+      get { self.storage.value.initField }
+      _modify { yield &self.storage.value.initField }
+    }
+    public var selfField: Swift::String {
+      get { self.storage.value.selfField }
+      _modify { yield &self.storage.value.selfField }
+    }
+    public var type: Swift::String {
+      get { self.storage.value.type }
+      _modify { yield &self.storage.value.type }
+    }
+    public var `protocol`: Swift::String {
+      get { self.storage.value.`protocol` }
+      _modify { yield &self.storage.value.`protocol` }
+    }
+    public var dynamic: Swift::String {
+      get { self.storage.value.dynamic }
+      _modify { yield &self.storage.value.dynamic }
+    }
+    public var get: Swift::String {
+      get { self.storage.value.get }
+      _modify { yield &self.storage.value.get }
+    }
+    public var set: Swift::String {
+      get { self.storage.value.set }
+      _modify { yield &self.storage.value.set }
+    }
+    public var willSet: Swift::String {
+      get { self.storage.value.willSet }
+      _modify { yield &self.storage.value.willSet }
+    }
+    public var didSet: Swift::String {
+      get { self.storage.value.didSet }
+      _modify { yield &self.storage.value.didSet }
+    }
+    public var leftAssociative: Swift::String {
+      get { self.storage.value.leftAssociative }
+      _modify { yield &self.storage.value.leftAssociative }
+    }
+    public var convenience: Swift::String {
+      get { self.storage.value.convenience }
+      _modify { yield &self.storage.value.convenience }
+    }
+    public var lazy: Swift::String {
+      get { self.storage.value.lazy }
+      _modify { yield &self.storage.value.lazy }
+    }
+    public var optional: Swift::String {
+      get { self.storage.value.optional }
+      _modify { yield &self.storage.value.optional }
+    }
+    public var required: Swift::String {
+      get { self.storage.value.required }
+      _modify { yield &self.storage.value.required }
+    }
+    public var weak: Swift::String {
+      get { self.storage.value.weak }
+      _modify { yield &self.storage.value.weak }
+    }
+    public var unowned: Swift::String {
+      get { self.storage.value.unowned }
+      _modify { yield &self.storage.value.unowned }
+    }
+    public var consume: Swift::String {
+      get { self.storage.value.consume }
+      _modify { yield &self.storage.value.consume }
+    }
+    public var copy: Swift::String {
+      get { self.storage.value.copy }
+      _modify { yield &self.storage.value.copy }
+    }
+    public var discard: Swift::String {
+      get { self.storage.value.discard }
+      _modify { yield &self.storage.value.discard }
+    }
+    public var each: Swift::String {
+      get { self.storage.value.each }
+      _modify { yield &self.storage.value.each }
+    }
+    public var any: Swift::String {
+      get { self.storage.value.any }
+      _modify { yield &self.storage.value.any }
+    }
+    public var borrowing: Swift::String {
+      get { self.storage.value.borrowing }
+      _modify { yield &self.storage.value.borrowing }
+    }
+    public var macro: Swift::String {
+      get { self.storage.value.macro }
+      _modify { yield &self.storage.value.macro }
+    }
+    public var package: Swift::String {
+      get { self.storage.value.package }
+      _modify { yield &self.storage.value.package }
+    }
+    public var open: Swift::String {
+      get { self.storage.value.open }
+      _modify { yield &self.storage.value.open }
+    }
+    public var `try`: Swift::String {
+      get { self.storage.value.`try` }
+      _modify { yield &self.storage.value.`try` }
+    }
+    public var column: Swift::String {
+      get { self.storage.value.column }
+      _modify { yield &self.storage.value.column }
+    }
+    public var function: Swift::String {
+      get { self.storage.value.function }
+      _modify { yield &self.storage.value.function }
+    }
+    public var line: Swift::String {
+      get { self.storage.value.line }
+      _modify { yield &self.storage.value.line }
+    }
+    public var `nil`: Swift::String {
+      get { self.storage.value.`nil` }
+      _modify { yield &self.storage.value.`nil` }
+    }
+    public var `true`: Swift::String {
+      get { self.storage.value.`true` }
+      _modify { yield &self.storage.value.`true` }
+    }
+    public var `as`: Swift::String {
+      get { self.storage.value.`as` }
+      _modify { yield &self.storage.value.`as` }
+    }
+    public var `is`: Swift::String {
+      get { self.storage.value.`is` }
+      _modify { yield &self.storage.value.`is` }
+    }
+    public var `operator`: Swift::String {
+      get { self.storage.value.`operator` }
+      _modify { yield &self.storage.value.`operator` }
+    }
+    public var n1: Swift::String {
+      get { self.storage.value.n1 }
+      _modify { yield &self.storage.value.n1 }
+    }
+    public var x1: Swift::String {
+      get { self.storage.value.x1 }
+      _modify { yield &self.storage.value.x1 }
+    }
+    public var from: Swift::String {
+      get { self.storage.value.from }
+      _modify { yield &self.storage.value.from }
+    }
+    public var to: Swift::String {
+      get { self.storage.value.to }
+      _modify { yield &self.storage.value.to }
+    }
+    public var newValue: Swift::String {
+      get { self.storage.value.newValue }
+      _modify { yield &self.storage.value.newValue }
+    }
+    public var oldValue: Swift::String {
+      get { self.storage.value.oldValue }
+      _modify { yield &self.storage.value.oldValue }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.Members" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      nested: TestMessages::Names.Members.Nested? = nil,
+      kind: TestMessages::Names.Members.Kind = .init(rawValue: 0),
+      nestedChoice: NestedChoice? = nil,
+      messageName: Swift::String = "",
+      fileDescriptor: Swift::String = "",
+      unknownFieldsField: Swift::String = "",
+      encodeField: Swift::String = "",
+      decodeField: Swift::String = "",
+      encodeTo: Swift::String = "",
+      mergeField: Swift::String = "",
+      hashField: Swift::String = "",
+      hashValueField: Swift::String = "",
+      description: Swift::String = "",
+      checkRequired: Swift::String = "",
+      isEncodedLike: Swift::String = "",
+      hashEncoding: Swift::String = "",
+      valueOf: Swift::String = "",
+      has: Swift::String = "",
+      jsonString: Swift::String = "",
+      textString: Swift::String = "",
+      storageField: Swift::String = "",
+      trim: Swift::String = "",
+      discardUnknownFields: Swift::String = "",
+      initField: Swift::String = "",
+      selfField: Swift::String = "",
+      type: Swift::String = "",
+      protocol: Swift::String = "",
+      dynamic: Swift::String = "",
+      get: Swift::String = "",
+      set: Swift::String = "",
+      willSet: Swift::String = "",
+      didSet: Swift::String = "",
+      leftAssociative: Swift::String = "",
+      convenience: Swift::String = "",
+      lazy: Swift::String = "",
+      optional: Swift::String = "",
+      required: Swift::String = "",
+      weak: Swift::String = "",
+      unowned: Swift::String = "",
+      consume: Swift::String = "",
+      copy: Swift::String = "",
+      discard: Swift::String = "",
+      each: Swift::String = "",
+      any: Swift::String = "",
+      borrowing: Swift::String = "",
+      macro: Swift::String = "",
+      package: Swift::String = "",
+      open: Swift::String = "",
+      try: Swift::String = "",
+      column: Swift::String = "",
+      function: Swift::String = "",
+      line: Swift::String = "",
+      nil: Swift::String = "",
+      true: Swift::String = "",
+      as: Swift::String = "",
+      is: Swift::String = "",
+      operator: Swift::String = "",
+      n1: Swift::String = "",
+      x1: Swift::String = "",
+      from: Swift::String = "",
+      to: Swift::String = "",
+      newValue: Swift::String = "",
+      oldValue: Swift::String = ""
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(nested: nested, kind: kind, nestedChoice: nestedChoice, messageName: messageName, fileDescriptor: fileDescriptor, unknownFieldsField: unknownFieldsField, encodeField: encodeField, decodeField: decodeField, encodeTo: encodeTo, mergeField: mergeField, hashField: hashField, hashValueField: hashValueField, description: description, checkRequired: checkRequired, isEncodedLike: isEncodedLike, hashEncoding: hashEncoding, valueOf: valueOf, has: has, jsonString: jsonString, textString: textString, storageField: storageField, trim: trim, discardUnknownFields: discardUnknownFields, initField: initField, selfField: selfField, type: type, protocol: `protocol`, dynamic: dynamic, get: get, set: set, willSet: willSet, didSet: didSet, leftAssociative: leftAssociative, convenience: convenience, lazy: lazy, optional: optional, required: required, weak: weak, unowned: unowned, consume: consume, copy: copy, discard: discard, each: each, any: any, borrowing: borrowing, macro: macro, package: package, open: open, try: `try`, column: column, function: function, line: line, nil: `nil`, true: `true`, as: `as`, is: `is`, operator: `operator`, n1: n1, x1: x1, from: from, to: to, newValue: newValue, oldValue: oldValue))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      self.storage.value.encode(to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+
+    public enum NestedChoice: Swift::Hashable, Swift::Sendable {
+      case choice(TestMessages::Names.Members.Nested)
+      case nestedChoice(TestMessages::Names.Members.Kind)
+    }
+
+    public struct Kind: VencejoProtobuf::Enumeration, Swift::CaseIterable {
+      public var rawValue: Swift::Int32
+      public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
+      public static var enumName: Swift::String { "fixture.names.Members.Kind" }
+      public static var unknown: Self { .init(rawValue: 0) }
+      public static var kind: Self { .init(rawValue: 1) }
+      public static var allCases: [Self] { [.unknown, .kind] }
+    }
+
+    public struct Nested: VencejoProtobuf::Message {
+      public var nested: TestMessages::Names.Members.Nested.Nested?
+      public var unknownFields = VencejoProtobuf::UnknownFields()
+
+      public static var messageName: Swift::String { "fixture.names.Members.Nested" }
+      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+      public init() {}
+      public init(
+        nested: TestMessages::Names.Members.Nested.Nested? = nil
+      ) {
+        self.nested = nested
+      }
+      @inline(never)
+      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.nested)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(self.unknownFields)
+        if let value = self.nested { writer.message(10, value) }
+      }
+
+      public struct Nested: VencejoProtobuf::Message {
+        struct Storage: Swift::Sendable {
+          var nested: TestMessages::Names.Members.Nested.Nested?
+          var unknownFields = VencejoProtobuf::UnknownFields()
+          @inline(never)
+          mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+            while true {
+              let tag = reader.nextTag()
+              switch tag {
+              case 0: return
+              case 10: reader.message(into: &self.nested)
+              default: reader.unknown(tag, into: &self.unknownFields)
+              }
+            }
+          }
+          @inline(never)
+          func encode(to writer: inout VencejoProtobuf::WireWriter) {
+            writer.unknown(self.unknownFields)
+            if let value = self.nested { writer.message(10, value) }
+          }
+        }
+        var storage = VencejoProtobuf::Boxed(Storage())
+
+        public var nested: TestMessages::Names.Members.Nested.Nested? {
+          get { self.storage.value.nested }
+          _modify { yield &self.storage.value.nested }
+        }
+        public var unknownFields: VencejoProtobuf::UnknownFields {
+          get { self.storage.value.unknownFields }
+          _modify { yield &self.storage.value.unknownFields }
+        }
+
+        public static var messageName: Swift::String { "fixture.names.Members.Nested.Nested" }
+        public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+        public init() {}
+        public init(
+          nested: TestMessages::Names.Members.Nested.Nested? = nil
+        ) {
+          self.storage = VencejoProtobuf::Boxed(Storage(nested: nested))
+        }
+        public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+          self.storage.value.decode(from: &reader)
+        }
+        public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+          self.storage.value.encode(to: &writer)
+        }
+        public static func == (left: Self, right: Self) -> Swift::Bool {
+          left.storage === right.storage || left.isEncodedLike(right)
+        }
+      }
+    }
+  }
+
+  public struct Defaults: VencejoProtobuf::Message {
+    public var value: Swift::String?
+    public var valueOrDefault: Swift::String?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Defaults" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      value: Swift::String? = nil,
+      valueOrDefault: Swift::String? = nil
+    ) {
+      self.value = value
+      self.valueOrDefault = valueOrDefault
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.value = reader.string()
+        case 18: self.valueOrDefault = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.valueOrDefault { writer.string(18, value) }
+      if let value = self.value { writer.string(10, value) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.value != right.value { return false }
+      if left.valueOrDefault != right.valueOrDefault { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.value)
+      hasher.combine(self.valueOrDefault)
+      hasher.combine(self.unknownFields)
     }
   }
 }

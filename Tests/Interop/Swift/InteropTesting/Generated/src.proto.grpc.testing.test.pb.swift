@@ -30,7 +30,7 @@ extension GRPCTesting {
 
 extension GRPCTesting {
   /// Every kind of call.
-  public protocol TestService: VencejoRPC::Service {
+  public protocol TestService: VencejoRPC::GeneratedService {
     /// Nothing for nothing.
     func emptyCall(_ request: InteropTesting::GRPCTesting.Empty, _ context: VencejoRPC::ServerContext) async throws -> InteropTesting::GRPCTesting.Empty
     /// A payload for a payload.
@@ -132,7 +132,7 @@ extension GRPCTesting.TestService {
 
 extension GRPCTesting {
   /// Mounted by nobody.
-  public protocol UnimplementedService: VencejoRPC::Service {
+  public protocol UnimplementedService: VencejoRPC::GeneratedService {
     func unimplementedCall(_ request: InteropTesting::GRPCTesting.Empty, _ context: VencejoRPC::ServerContext) async throws -> InteropTesting::GRPCTesting.Empty
   }
 
