@@ -250,7 +250,7 @@ struct MessageEmitter {
     for oneof in oneofs {
       printer.line()
       printer.doc(context.comments[path + [8, Int32(oneof.index)]])
-      printer.block("\(access)enum \(oneof.type): Swift::Hashable, Swift::Sendable {") { printer in
+      printer.block("\(access)enum \(oneof.type): VencejoProtobuf::OneofValue {") { printer in
         for field in oneof.fields {
           printer.doc(context.comments[path + [2, field.index]])
           printer.line("case \(field.caseName)(\(field.element))")

@@ -54,7 +54,10 @@ struct DifferentialTests {
     let engines = try Self.engines.get()
     let python = try #require(engines.first { $0.0 == .python }?.1)
     let type = try #require(try DescriptorPool.generated(for: M.self).message(M.messageName))
-    let originals = try python.random(M.self, Self.count)
+    let seeds = (0..<Self.count).map { Array(String($0).utf8) }
+    let originals = try python.ask(
+      isKnownToC ? .randomPlain : .random, M.messageName, seeds
+    ).map { try $0.get() }
     let canonical = try python.ask(.recode, M.messageName, originals).map { try $0.get() }
     let ours = try originals.map { try M(partialSerializedBytes: $0).serializedBytes() }
     let dynamic = try originals.map {
@@ -70,8 +73,11 @@ struct DifferentialTests {
         #expect(differing.isEmpty, "\(engine) changes \(M.messageName)")
       }
     }
-    // Where the order is defined, which maps leave open, bytes are equal to C++'s.
-    if let cpp = engines.first(where: { $0.0 == .cpp })?.1, M.self != Fixture.Everything.self {
+    // Where the order is defined bytes are equal to C++'s. Of maps it is not; extensions of
+    // generated messages stay where they arrived.
+    if let cpp = engines.first(where: { $0.0 == .cpp })?.1,
+      isKnownToC || M.self == Legacy.Defaults.self
+    {
       let theirs = try cpp.ask(.recode, M.messageName, originals).map { try $0.get() }
       let mine = try originals.map {
         try M(partialSerializedBytes: $0).serializedBytes(deterministic: true)
@@ -89,17 +95,19 @@ struct DifferentialTests {
     let python = try #require(engines.first { $0.0 == .python }?.1)
     let type = try #require(try DescriptorPool.generated(for: M.self).message(M.messageName))
     let damaged = Oracle.mutated(try python.random(M.self, Self.count), each: 30)
-    for (engine, oracle) in engines where engine != .c {
-      let answers = try oracle.ask(.recode, M.messageName, damaged)
-      for (bytes, answer) in zip(damaged, answers) {
-        let mine = try? M(partialSerializedBytes: bytes)
-        let dynamic = try? DynamicMessage(type, serializedBytes: bytes, partial: true)
-        #expect((mine != nil) == (dynamic != nil))
-        switch answer {
-        case .success: if mine == nil { Issue.record("we refuse, \(engine) takes \(bytes)") }
-        case .failure: if mine != nil { Issue.record("we take, \(engine) refuses \(bytes)") }
-        }
-      }
+    let verdicts = try python.ask(.recode, M.messageName, damaged).map { answer in
+      if case .success = answer { true } else { false }
+    }
+    let cpp = try #require(engines.first { $0.0 == .cpp }?.1)
+    let lenient = try cpp.ask(.recode, M.messageName, damaged).map { answer in
+      if case .success = answer { true } else { false }
+    }
+    for (bytes, (strict, lenient)) in zip(damaged, zip(verdicts, lenient)) {
+      let mine = (try? M(partialSerializedBytes: bytes)) != nil
+      let dynamic = (try? DynamicMessage(type, serializedBytes: bytes, partial: true)) != nil
+      // C++ 3.21 takes tags of more than 32 bits, and anything in maps of messages it knows by
+      // their descriptors only; upb does not.
+      #expect(mine == dynamic && mine == strict && (lenient || !mine), "\(bytes)")
     }
   }
 }

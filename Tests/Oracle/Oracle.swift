@@ -14,6 +14,8 @@ public final class Oracle: Sendable {
     case random = "G"
     /// Like `random`, without infinite numbers.
     case randomFinite = "g"
+    /// Like `random`, without what protobuf-c cannot hold.
+    case randomPlain = "n"
     /// Decodes and encodes again.
     case recode = "P"
     case toJSON = "J"

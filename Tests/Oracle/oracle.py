@@ -22,8 +22,14 @@ def message_class(name):
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 
 
+# Without NUL in strings and -0.0, which protobuf-c cannot hold.
+plain = False
+
+
 def random_string(r):
     alphabet = "abcXYZ 012_\"\\/\n\t\0<>&é߿ࠀ漢\uffff😀\u2028"
+    if plain:
+        alphabet = alphabet.replace("\0", "")
     return "".join(r.choice(alphabet) for _ in range(r.choice([0, 1, 3, 15, 16, 40])))
 
 
@@ -37,6 +43,11 @@ def random_integer(r, low, high):
 
 
 def random_scalar(r, field, finite):
+    value = random_scalar_or_zero(r, field, finite)
+    return 0.0 if plain and isinstance(value, float) and value == 0 else value
+
+
+def random_scalar_or_zero(r, field, finite):
     t = field.type
     if t == F.TYPE_DOUBLE:
         special = [0.0, -0.0, 1.5, 5e-324, 1.7976931348623157e308, 0.1, 1e21, 123456789.0]
@@ -166,8 +177,11 @@ def answer(operation, name, argument):
         # A file's descriptor.
         pool.AddSerializedFile(argument)
         return b""
-    if operation in b"Gg":
-        # A random message from a seed; "g" without numbers JSON cannot hold.
+    if operation in b"Ggn":
+        # A random message from a seed; "g" without numbers JSON cannot hold, "n" without what
+        # protobuf-c cannot.
+        global plain
+        plain = operation == b"n"
         message = message_class(name)()
         fill(random.Random(argument), message, 0, operation == b"g")
         return message.SerializeToString(deterministic=True)

@@ -735,7 +735,7 @@ extension Auth {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum Credential: Swift::Hashable, Swift::Sendable {
+    public enum Credential: VencejoProtobuf::OneofValue {
       case password(VencejoAPI::Auth.PasswordCredential)
     }
   }

@@ -1651,7 +1651,7 @@ extension Chat {
       }
     }
 
-    public enum Kind: Swift::Hashable, Swift::Sendable {
+    public enum Kind: VencejoProtobuf::OneofValue {
       case text(VencejoAPI::Chat.TextContent)
       case location(VencejoAPI::Chat.LocationContent)
       case contact(VencejoAPI::Chat.ContactContent)
@@ -2712,7 +2712,7 @@ extension Chat {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum Event: Swift::Hashable, Swift::Sendable {
+    public enum Event: VencejoProtobuf::OneofValue {
       case chatSnapshot(VencejoAPI::Chat.ChatSnapshotEvent)
       case caughtUp(VencejoAPI::Chat.CaughtUpEvent)
       case heartbeat(VencejoAPI::Chat.HeartbeatEvent)
@@ -5943,7 +5943,7 @@ extension Chat {
     }
 
     /// Where to start when there is no page_token. Unset: from the newest.
-    public enum Anchor: Swift::Hashable, Swift::Sendable {
+    public enum Anchor: VencejoProtobuf::OneofValue {
       /// Exclusive.
       case beforeSequence(Swift::Int64)
       /// Exclusive.

@@ -592,7 +592,7 @@ extension Record {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum Kind: Swift::Hashable, Swift::Sendable {
+    public enum Kind: VencejoProtobuf::OneofValue {
       case stringValue(Swift::String)
       case int64Value(Swift::Int64)
       case doubleValue(Swift::Double)
@@ -788,7 +788,7 @@ extension Record {
     }
 
     /// Exactly one of the two, or neither for all records.
-    public enum Criteria: Swift::Hashable, Swift::Sendable {
+    public enum Criteria: VencejoProtobuf::OneofValue {
       case predicate(VencejoAPI::Record.Predicate)
       /// AIP-160 text with the functions beginsWith(f, "x"), in(f, 1, 2),
       /// contains(f, "x"), containsAll(f, "x", "y"), present(f) and
@@ -979,7 +979,7 @@ extension Record {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum Kind: Swift::Hashable, Swift::Sendable {
+    public enum Kind: VencejoProtobuf::OneofValue {
       case allOf(VencejoAPI::Record.Compound)
       case anyOf(VencejoAPI::Record.Compound)
       case not(VencejoAPI::Record.Predicate)
@@ -1430,7 +1430,7 @@ extension Record {
       }
     }
 
-    public enum Operation: Swift::Hashable, Swift::Sendable {
+    public enum Operation: VencejoProtobuf::OneofValue {
       case save(VencejoAPI::Record.SaveOperation)
       case delete(VencejoAPI::Record.DeleteOperation)
     }
@@ -1671,7 +1671,7 @@ extension Record {
       }
     }
 
-    public enum Result: Swift::Hashable, Swift::Sendable {
+    public enum Result: VencejoProtobuf::OneofValue {
       case record(VencejoAPI::Record.Record)
       case deleted(VencejoAPI::Record.DeletedRecord)
       case error(VencejoAPI::Record.ItemStatus)
@@ -2247,7 +2247,7 @@ extension Record {
       }
     }
 
-    public enum Change: Swift::Hashable, Swift::Sendable {
+    public enum Change: VencejoProtobuf::OneofValue {
       case changed(VencejoAPI::Record.Record)
       case deleted(VencejoAPI::Record.DeletedRecord)
     }
@@ -2392,7 +2392,7 @@ extension Record {
       if self.targetId != 0 { writer.int32(8, self.targetId) }
     }
 
-    public enum Target: Swift::Hashable, Swift::Sendable {
+    public enum Target: VencejoProtobuf::OneofValue {
       case query(VencejoAPI::Record.Query)
       /// Format: .../zones/{zone}
       case zone(Swift::String)
@@ -2549,7 +2549,7 @@ extension Record {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum Event: Swift::Hashable, Swift::Sendable {
+    public enum Event: VencejoProtobuf::OneofValue {
       case recordMatched(VencejoAPI::Record.RecordMatchedEvent)
       case recordUnmatched(VencejoAPI::Record.RecordUnmatchedEvent)
       case recordDeleted(VencejoAPI::Record.RecordDeletedEvent)

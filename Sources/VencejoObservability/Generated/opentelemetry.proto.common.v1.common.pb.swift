@@ -62,7 +62,7 @@ extension OTLPCommon {
       }
     }
 
-    enum Value: Swift::Hashable, Swift::Sendable {
+    enum Value: VencejoProtobuf::OneofValue {
       case stringValue(Swift::String)
       case boolValue(Swift::Bool)
       case intValue(Swift::Int64)

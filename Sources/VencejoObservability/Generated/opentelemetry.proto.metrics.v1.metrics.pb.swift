@@ -191,7 +191,7 @@ extension OTLPMetrics {
       if !self.name.isEmpty { writer.string(10, self.name) }
     }
 
-    enum Data: Swift::Hashable, Swift::Sendable {
+    enum Data: VencejoProtobuf::OneofValue {
       case gauge(VencejoObservability::OTLPMetrics.Gauge)
       case sum(VencejoObservability::OTLPMetrics.Sum)
       case histogram(VencejoObservability::OTLPMetrics.Histogram)
@@ -352,7 +352,7 @@ extension OTLPMetrics {
       if self.startTimeUnixNano != 0 { writer.fixedUInt64(17, self.startTimeUnixNano) }
     }
 
-    enum Value: Swift::Hashable, Swift::Sendable {
+    enum Value: VencejoProtobuf::OneofValue {
       case asDouble(Swift::Double)
       case asInt(Swift::Int64)
     }

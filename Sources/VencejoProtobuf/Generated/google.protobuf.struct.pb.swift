@@ -133,7 +133,7 @@ extension Google {
     }
 
     /// The kind of value.
-    public enum Kind: Swift::Hashable, Swift::Sendable {
+    public enum Kind: VencejoProtobuf::OneofValue {
       /// Represents a null value.
       case nullValue(VencejoProtobuf::Google.NullValue)
       /// Represents a double value.

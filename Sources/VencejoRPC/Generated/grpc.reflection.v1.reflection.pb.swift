@@ -90,7 +90,7 @@ extension GRPCReflection {
       if !self.host.isEmpty { writer.string(10, self.host) }
     }
 
-    public enum MessageRequest: Swift::Hashable, Swift::Sendable {
+    public enum MessageRequest: VencejoProtobuf::OneofValue {
       /// The path of a .proto file: answered with the file.
       case fileByFilename(Swift::String)
       /// The full name of a service, method, message, enum, extension or field:
@@ -247,7 +247,7 @@ extension GRPCReflection {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum MessageResponse: Swift::Hashable, Swift::Sendable {
+    public enum MessageResponse: VencejoProtobuf::OneofValue {
       case fileDescriptorResponse(VencejoRPC::GRPCReflection.FileDescriptorResponse)
       case allExtensionNumbersResponse(VencejoRPC::GRPCReflection.ExtensionNumberResponse)
       case listServicesResponse(VencejoRPC::GRPCReflection.ListServiceResponse)

@@ -91,7 +91,7 @@ extension GRPCReflectionAlpha {
       if !self.host.isEmpty { writer.string(10, self.host) }
     }
 
-    public enum MessageRequest: Swift::Hashable, Swift::Sendable {
+    public enum MessageRequest: VencejoProtobuf::OneofValue {
       /// The path of a .proto file: answered with the file.
       case fileByFilename(Swift::String)
       /// The full name of a service, method, message, enum, extension or field:
@@ -248,7 +248,7 @@ extension GRPCReflectionAlpha {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum MessageResponse: Swift::Hashable, Swift::Sendable {
+    public enum MessageResponse: VencejoProtobuf::OneofValue {
       case fileDescriptorResponse(VencejoRPC::GRPCReflectionAlpha.FileDescriptorResponse)
       case allExtensionNumbersResponse(VencejoRPC::GRPCReflectionAlpha.ExtensionNumberResponse)
       case listServicesResponse(VencejoRPC::GRPCReflectionAlpha.ListServiceResponse)

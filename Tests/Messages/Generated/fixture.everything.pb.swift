@@ -746,7 +746,7 @@ extension Fixture {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum Content: Swift::Hashable, Swift::Sendable {
+    public enum Content: VencejoProtobuf::OneofValue {
       case number(Swift::Int64)
       case text(Swift::String)
       case subtree(TestMessages::Fixture.Tree)

@@ -172,7 +172,7 @@ extension Grouped {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum One: Swift::Hashable, Swift::Sendable {
+    public enum One: VencejoProtobuf::OneofValue {
       case member(TestMessages::Grouped.Grouped)
     }
   }

@@ -271,7 +271,7 @@ extension Legacy {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum Choice: Swift::Hashable, Swift::Sendable {
+    public enum Choice: VencejoProtobuf::OneofValue {
       case chosen(TestMessages::Legacy.Closed)
       case said(Swift::String)
       case chunk(TestMessages::Legacy.Old.Chunk)
@@ -487,7 +487,7 @@ extension Legacy {
     /// The value of `class`, or its default.
     public var classOrDefault: Swift::String { self.storage.value.`class` ?? "" }
 
-    public enum Either: Swift::Hashable, Swift::Sendable {
+    public enum Either: VencejoProtobuf::OneofValue {
       case first(Swift::Int32)
       case `default`(Swift::String)
     }
@@ -603,7 +603,7 @@ extension Legacy {
       return nil
     }
 
-    public enum Either: Swift::Hashable, Swift::Sendable {
+    public enum Either: VencejoProtobuf::OneofValue {
       case one(TestMessages::Legacy.Needy)
       case other(Swift::String)
     }
@@ -936,12 +936,12 @@ extension Legacy {
       if let value = self.fooBar { writer.int32(8, value) }
     }
 
-    public enum Choice: Swift::Hashable, Swift::Sendable {
+    public enum Choice: VencejoProtobuf::OneofValue {
       case aB(Swift::Int32)
       case ab(Swift::Int32)
     }
 
-    public enum FooBar: Swift::Hashable, Swift::Sendable {
+    public enum FooBar: VencejoProtobuf::OneofValue {
       case c(Swift::Int32)
     }
   }

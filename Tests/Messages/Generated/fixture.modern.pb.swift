@@ -302,7 +302,7 @@ extension Modern {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum Choice: Swift::Hashable, Swift::Sendable {
+    public enum Choice: VencejoProtobuf::OneofValue {
       case said(Swift::String)
       case chosen(TestMessages::Modern.Shut)
       case group(TestMessages::Modern.Modern)
