@@ -1139,7 +1139,7 @@ extension Names {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum ContentOneof: Swift::Hashable, Swift::Sendable {
+    public enum ContentOneof: VencejoProtobuf::OneofValue {
       case contentMessage(TestMessages::Names.Oneofs.Content)
       case selfCase(Swift::String)
       case noneCase(Swift::String)
@@ -1147,12 +1147,12 @@ extension Names {
       case `default`(Swift::String)
     }
 
-    public enum TypeOneof: Swift::Hashable, Swift::Sendable {
+    public enum TypeOneof: VencejoProtobuf::OneofValue {
       case initCase(Swift::String)
       case old(TestMessages::Names.Oneofs)
     }
 
-    public enum Value: Swift::Hashable, Swift::Sendable {
+    public enum Value: VencejoProtobuf::OneofValue {
       case reader(Swift::Bool)
       case tag(Swift::Float)
     }
@@ -1413,7 +1413,7 @@ extension Names {
       }
     }
 
-    public enum Result: Swift::Hashable, Swift::Sendable {
+    public enum Result: VencejoProtobuf::OneofValue {
       case success(Swift::String)
       case failure(TestMessages::Names.Error)
     }
@@ -3305,7 +3305,7 @@ extension Names {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum NestedChoice: Swift::Hashable, Swift::Sendable {
+    public enum NestedChoice: VencejoProtobuf::OneofValue {
       case choice(TestMessages::Names.Members.Nested)
       case nestedChoice(TestMessages::Names.Members.Kind)
     }
