@@ -634,7 +634,7 @@ extension GRPCChannelz {
     }
 
     /// What the event is about, when it is something below.
-    public enum ChildRef: Swift::Hashable, Swift::Sendable {
+    public enum ChildRef: VencejoProtobuf::OneofValue {
       case channelRef(VencejoRPC::GRPCChannelz.ChannelRef)
       case subchannelRef(VencejoRPC::GRPCChannelz.SubchannelRef)
     }
@@ -1110,7 +1110,7 @@ extension GRPCChannelz {
       }
     }
 
-    public enum Address: Swift::Hashable, Swift::Sendable {
+    public enum Address: VencejoProtobuf::OneofValue {
       case tcpipAddress(VencejoRPC::GRPCChannelz.Address.TcpIpAddress)
       case udsAddress(VencejoRPC::GRPCChannelz.Address.UdsAddress)
       case otherAddress(VencejoRPC::GRPCChannelz.Address.OtherAddress)
@@ -1161,7 +1161,7 @@ extension GRPCChannelz {
       }
     }
 
-    public enum Model: Swift::Hashable, Swift::Sendable {
+    public enum Model: VencejoProtobuf::OneofValue {
       case tls(VencejoRPC::GRPCChannelz.Security.Tls)
       case other(VencejoRPC::GRPCChannelz.Security.OtherSecurity)
     }
@@ -1827,7 +1827,7 @@ extension VencejoRPC::GRPCChannelz.Security {
       }
     }
 
-    public enum CipherSuite: Swift::Hashable, Swift::Sendable {
+    public enum CipherSuite: VencejoProtobuf::OneofValue {
       /// As IANA names it.
       case standardName(Swift::String)
       case otherName(Swift::String)
@@ -1873,7 +1873,7 @@ extension VencejoRPC::GRPCChannelz.Security {
 extension GRPCChannelz {
   /// Lists are in the order of ids. A page begins at the id asked for; 0 for max_results leaves the
   /// size of a page to the server.
-  public protocol ChannelzService: VencejoRPC::Service {
+  public protocol ChannelzService: VencejoRPC::GeneratedService {
     func getTopChannels(_ request: VencejoRPC::GRPCChannelz.GetTopChannelsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetTopChannelsResponse
     func getServers(_ request: VencejoRPC::GRPCChannelz.GetServersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetServersResponse
     func getServerSockets(_ request: VencejoRPC::GRPCChannelz.GetServerSocketsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoRPC::GRPCChannelz.GetServerSocketsResponse

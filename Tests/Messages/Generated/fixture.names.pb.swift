@@ -1327,11 +1327,11 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        writer.message(26, self.list)
-        if let value = self.optional { writer.message(18, value) }
-        if let value = self.value { writer.string(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        writer.message(26, fields.value.list)
+        if let value = fields.value.optional { writer.message(18, value) }
+        if let value = fields.value.value { writer.string(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1367,7 +1367,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1482,10 +1482,10 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.priority.isEmpty { writer.bytes(18, self.priority) }
-        if let value = self.task { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.priority.isEmpty { writer.bytes(18, fields.value.priority) }
+        if let value = fields.value.task { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1516,7 +1516,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1541,10 +1541,10 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.next { writer.message(18, value) }
-        if self.int != 0 { writer.int64(8, self.int) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.next { writer.message(18, value) }
+        if fields.value.int != 0 { writer.int64(8, fields.value.int) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1575,7 +1575,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -1917,9 +1917,9 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.void { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.void { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -1945,7 +1945,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2008,14 +2008,14 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.e.isEmpty { writer.string(50, self.e) }
-        if !self.d.isEmpty { writer.string(42, self.d) }
-        if !self.c.isEmpty { writer.string(34, self.c) }
-        if !self.b.isEmpty { writer.string(26, self.b) }
-        if !self.a.isEmpty { writer.string(18, self.a) }
-        if let value = self.boxed { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.e.isEmpty { writer.string(50, fields.value.e) }
+        if !fields.value.d.isEmpty { writer.string(42, fields.value.d) }
+        if !fields.value.c.isEmpty { writer.string(34, fields.value.c) }
+        if !fields.value.b.isEmpty { writer.string(26, fields.value.b) }
+        if !fields.value.a.isEmpty { writer.string(18, fields.value.a) }
+        if let value = fields.value.boxed { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2066,7 +2066,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2089,9 +2089,9 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.unknownFieldsField { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.unknownFieldsField { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2117,7 +2117,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2142,10 +2142,10 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.writer { writer.message(18, value) }
-        if let value = self.reader { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.writer { writer.message(18, value) }
+        if let value = fields.value.reader { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2176,7 +2176,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2201,10 +2201,10 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.writer { writer.message(18, value) }
-        if let value = self.reader { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.writer { writer.message(18, value) }
+        if let value = fields.value.reader { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2235,7 +2235,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2260,10 +2260,10 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.required { writer.message(18, value) }
-        if let value = self.wire { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.required { writer.message(18, value) }
+        if let value = fields.value.wire { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2294,7 +2294,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2317,9 +2317,9 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.required { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.required { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2345,7 +2345,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2370,10 +2370,10 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if !self.serialized.isEmpty { writer.string(18, self.serialized) }
-        if let value = self.fileDescriptor { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.serialized.isEmpty { writer.string(18, fields.value.serialized) }
+        if let value = fields.value.fileDescriptor { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2404,7 +2404,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2427,9 +2427,9 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.enumeration { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.enumeration { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2455,7 +2455,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -2684,9 +2684,9 @@ extension Names {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.http { writer.message(10, value) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.http { writer.message(10, value) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2712,7 +2712,7 @@ extension Names {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -3318,87 +3318,6 @@ extension Names {
       public static var kind: Self { .init(rawValue: 1) }
       public static var allCases: [Self] { [.unknown, .kind] }
     }
-
-    public struct Nested: VencejoProtobuf::Message {
-      public var nested: TestMessages::Names.Members.Nested.Nested?
-      public var unknownFields = VencejoProtobuf::UnknownFields()
-
-      public static var messageName: Swift::String { "fixture.names.Members.Nested" }
-      public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-      public init() {}
-      public init(
-        nested: TestMessages::Names.Members.Nested.Nested? = nil
-      ) {
-        self.nested = nested
-      }
-      @inline(never)
-      public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10: reader.message(into: &self.nested)
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.nested { writer.message(10, value) }
-      }
-
-      public struct Nested: VencejoProtobuf::Message {
-        struct Storage: Swift::Sendable {
-          var nested: TestMessages::Names.Members.Nested.Nested?
-          var unknownFields = VencejoProtobuf::UnknownFields()
-          @inline(never)
-          mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-            while true {
-              let tag = reader.nextTag()
-              switch tag {
-              case 0: return
-              case 10: reader.message(into: &self.nested)
-              default: reader.unknown(tag, into: &self.unknownFields)
-              }
-            }
-          }
-          @inline(never)
-          func encode(to writer: inout VencejoProtobuf::WireWriter) {
-            writer.unknown(self.unknownFields)
-            if let value = self.nested { writer.message(10, value) }
-          }
-        }
-        var storage = VencejoProtobuf::Boxed(Storage())
-
-        public var nested: TestMessages::Names.Members.Nested.Nested? {
-          get { self.storage.value.nested }
-          _modify { yield &self.storage.value.nested }
-        }
-        public var unknownFields: VencejoProtobuf::UnknownFields {
-          get { self.storage.value.unknownFields }
-          _modify { yield &self.storage.value.unknownFields }
-        }
-
-        public static var messageName: Swift::String { "fixture.names.Members.Nested.Nested" }
-        public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-        public init() {}
-        public init(
-          nested: TestMessages::Names.Members.Nested.Nested? = nil
-        ) {
-          self.storage = VencejoProtobuf::Boxed(Storage(nested: nested))
-        }
-        public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-          self.storage.value.decode(from: &reader)
-        }
-        public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-          self.storage.value.encode(to: &writer)
-        }
-        public static func == (left: Self, right: Self) -> Swift::Bool {
-          left.storage === right.storage || left.isEncodedLike(right)
-        }
-      }
-    }
   }
 
   public struct Defaults: VencejoProtobuf::Message {
@@ -3483,6 +3402,91 @@ extension TestMessages::Names.Oneofs {
     public func hash(into hasher: inout Swift::Hasher) {
       hasher.combine(self.text)
       hasher.combine(self.unknownFields)
+    }
+  }
+}
+
+extension TestMessages::Names.Members {
+  public struct Nested: VencejoProtobuf::Message {
+    public var nested: TestMessages::Names.Members.Nested.Nested?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.names.Members.Nested" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      nested: TestMessages::Names.Members.Nested.Nested? = nil
+    ) {
+      self.nested = nested
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.nested)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.nested { writer.message(10, value) }
+    }
+  }
+}
+
+extension TestMessages::Names.Members.Nested {
+  public struct Nested: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var nested: TestMessages::Names.Members.Nested.Nested?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.nested)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.nested { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var nested: TestMessages::Names.Members.Nested.Nested? {
+      get { self.storage.value.nested }
+      _modify { yield &self.storage.value.nested }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "fixture.names.Members.Nested.Nested" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
+    public init() {}
+    public init(
+      nested: TestMessages::Names.Members.Nested.Nested? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(nested: nested))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      Storage.encode(self.storage.lent, to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
     }
   }
 }

@@ -480,7 +480,7 @@ extension Bench {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    enum Choice: Swift::Hashable, Swift::Sendable {
+    enum Choice: VencejoProtobuf::OneofValue {
       case first(Swift::String)
       case second(Bench.Quote)
     }
