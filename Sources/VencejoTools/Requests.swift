@@ -15,7 +15,9 @@ struct Requests {
   private let form: MessageForm
   private let ignoresUnknown: Bool
   private var splitter: MessageSplitter
+  /// In the order of the requests, from `taken` on.
   private var ready: [[UInt8]] = []
+  private var taken = 0
   private let usesInput: Bool
   private var isEnded = false
   private(set) var count = 0
@@ -49,13 +51,16 @@ struct Requests {
 
   /// The next request, encoded; nil after the last.
   mutating func next() async throws(ArgumentList.Fault) -> [UInt8]? {
-    while ready.isEmpty {
+    while taken == ready.count {
+      ready.removeAll(keepingCapacity: true)
+      taken = 0
       if isEnded { return nil }
       let bytes = await StandardInput.chunk()
       if bytes.isEmpty { try end() } else { try take(bytes) }
     }
     count += 1
-    return ready.removeFirst()
+    defer { taken += 1 }
+    return ready[taken]
   }
 
   private mutating func take(_ bytes: [UInt8]) throws(ArgumentList.Fault) {

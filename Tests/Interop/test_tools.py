@@ -255,6 +255,30 @@ class Call(Tools):
             1, "call", address, f"{ECHO}/Unary", "--plaintext", "--insecure"))
 
 
+class ServeWithTLS(Tools):
+    def test_every_command_knows_the_same_flags(self):
+        if shutil.which("openssl") is None:
+            self.skipTest("no openssl to make certificates with")
+        made = certificates.made()
+        server = harness.Server("--cert", made.pem("server"), "--key", made.key("server"),
+                                "--cacert", made.pem("people"))
+        self.addCleanup(server.close)
+        address = server.address.replace("127.0.0.1", "localhost")
+        shown = ("--cert", made.pem("ana"), "--key", made.key("ana"))
+        check = "grpc.health.v1.Health/Check"
+        for flags in (("--cacert", made.pem("root"), *shown), ("-k", *shown),
+                      ("--tls-ca", made.pem("root"), "--tls-cert", made.pem("ana"),
+                       "--tls-key", made.key("ana"), "--tls-server-name", "localhost")):
+            self.assertIn("grpc.health.v1.Health", self.run_ok("list", address, *flags))
+            self.assertIn("rpc Check(", self.run_ok("describe", address, check.split("/")[0], *flags))
+            self.run_ok("call", address, check, *flags)
+            self.run_ok("bench", address, check, "-n", "5", *flags)
+            self.assertIn("version", self.run_ok(
+                "console", "--server", address, "--json", "-c", "server", *flags).lower())
+        # The client has no certificate.
+        self.fails(64 + 14, "call", address, check, "-k")
+
+
 class Bench(Tools):
     def bench(self, *arguments: str) -> str:
         return self.run_ok("bench", self.peer.address, *arguments)
@@ -297,6 +321,11 @@ class Bench(Tools):
         out, error = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 130, error)
         self.assertEqual(set(json.loads(out)["statuses"]) - {"OK"}, set())
+
+    def test_many_messages_on_one_stream(self):
+        answer = self.run_ok(
+            "call", self.peer.address, f"{ECHO}/ClientStream", "-d", "@", stdin="{}" * 20_000)
+        self.assertEqual(json.loads(answer)["requestCount"], 20_000)
 
     def test_text_and_errors(self):
         ended = harness.run("bench", self.peer.address, f"{ECHO}/ServerStream", "-n", "20", "-d",
