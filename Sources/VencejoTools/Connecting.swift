@@ -11,7 +11,7 @@ enum Connecting {
       .init("timeout", aliases: ["max-time"], value: true), .init("connect-timeout", value: true),
       .init("header", short: "H", value: true), .init("expand-headers"),
       .init("user-agent", value: true), .init("keepalive-time", value: true), .init("unix"),
-      .init("user", short: "u", value: true),
+      .init("user", short: "u", value: true), .init("authority", value: true),
     ] + TLSOptions.client
 
   static let help = """
@@ -23,6 +23,7 @@ enum Connecting {
                            give up after so long
       --connect-timeout SECONDS
                            give up when there is no connection after so long (default: 20)
+      --authority NAME     the host that requests are for, where it is not the address'
       --user-agent NAME    what the client calls itself before its own name
       --keepalive-time SECONDS
                            ask a silent server whether it is there after so long
@@ -41,6 +42,7 @@ enum Connecting {
       configuration.connection.handshakeTimeout = limit
     }
     configuration.connection.keepaliveInterval = try seconds(arguments, "keepalive-time")
+    configuration.authority = arguments["authority"]
     if let name = arguments["user-agent"] {
       configuration.userAgent = "\(name) \(configuration.userAgent)"
     }

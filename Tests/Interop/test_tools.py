@@ -16,6 +16,7 @@ from concurrent import futures
 from pathlib import Path
 
 import grpc
+import hpack
 
 import certificates
 import harness
@@ -225,6 +226,30 @@ class Call(Tools):
             for flags in ((), ("-k",)):
                 self.assertIn("UNAVAILABLE", self.fails(
                     64 + 14, "call", address, f"{ECHO}/Unary", "--connect-timeout", "0.3", *flags))
+
+    def test_authority(self):
+        """As it is on the wire: the first block of fields of whoever calls."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            address = f"127.0.0.1:{listener.getsockname()[1]}"
+            process = subprocess.Popen(
+                [harness.program(), "list", address, "--authority", "shop.example"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.addCleanup(process.wait, LIMIT)
+            listener.settimeout(LIMIT)
+            connection, _ = listener.accept()
+            with connection:
+                connection.settimeout(LIMIT)
+                connection.sendall(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))  # SETTINGS
+                stream = connection.makefile("rb")
+                self.addCleanup(stream.close)
+                stream.read(24)
+                while True:
+                    head = stream.read(9)
+                    body = stream.read(int.from_bytes(head[:3]))
+                    if head[3] == 1:
+                        break
+            fields = dict(hpack.Decoder().decode(body))
+            self.assertEqual(fields[":authority"], "shop.example")
 
     def test_unix_socket(self):
         with tempfile.TemporaryDirectory() as folder:
