@@ -96,19 +96,19 @@ extension HTTP2Connection {
   private func noteCongestion() {
     if queuedTotal > limits.maxQueuedBytes {
       congestion.store(true, ordering: .relaxed)
-    } else if queuedTotal <= limits.maxQueuedBytes / 2 {
+    } else if queuedTotal <= limits.maxQueuedBytes / 2 && congestionTimer == nil {
       // Those who wait go first: until they have, newcomers wait behind them.
-      let first = congested.prefix(4)
+      let first = congested.prefix(2)
       congested.removeFirst(first.count)
       if congested.isEmpty { congestion.store(false, ordering: .relaxed) }
       for waiter in first { waiter() }
-      if !congested.isEmpty { markDirtySoon() }
+      guard !congested.isEmpty else { return }
+      // The next ones in a while: those who were let go queue their bytes first.
+      congestionTimer = loop.schedule(afterNanoseconds: 1_000_000) { [self] in
+        congestionTimer = nil
+        if !isClosed { markDirty() }
+      }
     }
-  }
-
-  /// In a while: those who were let go queue their bytes first.
-  private func markDirtySoon() {
-    _ = loop.schedule(afterNanoseconds: 1_000_000) { [self] in if !isClosed { markDirty() } }
   }
 
   /// Many may queue in one tick.

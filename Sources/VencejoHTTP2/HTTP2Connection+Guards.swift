@@ -22,7 +22,7 @@ extension HTTP2Connection {
   func cancelTimers() {
     for timer in [
       handshakeTimer, settingsTimer, headersTimer, stallTimer, idleTimer, keepaliveTimer,
-      shutdownTimer, ageTimer,
+      shutdownTimer, ageTimer, congestionTimer,
     ] { timer?.cancel() }
   }
 

@@ -73,6 +73,7 @@ public final class HTTP2Connection: @unchecked Sendable {
   @exclusivity(unchecked) var nextProbe = Int.max
   /// Those who wait for the end of a congestion.
   @exclusivity(unchecked) var congested: [() -> Void] = []
+  @exclusivity(unchecked) var congestionTimer: LoopTimer?
 
   // The way out.
   @exclusivity(unchecked) var isDirty = false

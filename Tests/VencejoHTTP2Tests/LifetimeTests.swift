@@ -53,6 +53,21 @@ private final class Counts: Sendable {
     #expect(throws: HTTP2Error.self) { try h.open("/c") }
   }
 
+  /// What a server says of its going is in the error (gRFC A8's "too_many_pings", for one).
+  @Test(arguments: [("too_many_pings", ": too_many_pings"), ("\u{1}\n", ""), ("", "")])
+  func theWordsOfAGoAwayAreKept(_ data: String, _ words: String) throws {
+    let h = try Harness(isServer: false)
+    h.peer.skipMagic()
+    h.peer.settings()
+    h.peer.frame(Frame.goAway, 0, 0, [0, 0, 0, 0, 0, 0, 0, 11] + Array(data.utf8))
+    shutdownWrite(h.peer)
+    #expect(h.closedKind() == .some(.goAway))
+    let connection = h.connection!
+    let reason = try h.onLoop { connection.closeReason }
+    #expect(reason?.code == HTTP2Code.enhanceYourCalm)
+    #expect(reason?.message == "the peer went away with code 11" + words)
+  }
+
   @Test func anEndedLoopStillRunsWork() throws {
     let loop = try EventLoop(name: "late")
     loop.shutdown()

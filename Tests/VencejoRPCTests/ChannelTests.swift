@@ -266,6 +266,21 @@ struct ChannelConnectionTests {
     await server.shutdown(grace: .zero)
   }
 
+  /// A server that hangs up behind its SETTINGS: a call that could never leave does not try for
+  /// ever.
+  @Test func aServerThatHangsUpOnEverybodyIsNotCalledForEver() async throws {
+    let server = try ScriptedServer(onHeaders: { stream, _ in stream.connection.close() })
+    let client = try echo(server.address)
+    for _ in 0..<3 {
+      let error = try await failure {
+        _ = try await client.unary(.init(), .init(timeout: .seconds(20)))
+      }
+      #expect(error?.code == .unavailable)
+    }
+    #expect(server.log.withLock { $0.connections } <= 27)
+    server.stop()
+  }
+
   /// A port that accepts and hangs up is no server: calls fail, and do not turn round for ever.
   @Test func aPortThatHangsUpIsNoServer() async throws {
     let server = try ScriptedServer(onConnection: { connection, _ in connection.close() })

@@ -2,9 +2,9 @@ import Glibc
 import InteropEcho
 import Synchronization
 import Testing
-import VencejoHTTP2
 import VencejoProtobuf
 
+@testable import VencejoHTTP2
 @testable import VencejoRPC
 
 /// Waits until the condition holds; false when it does not within ten seconds.
@@ -281,28 +281,119 @@ struct ServerTests {
     await server.shutdown(grace: .zero)
   }
 
-  /// Large messages on many streams whose client reads nothing: what is queued stays near the
-  /// connection's limit, and everything arrives once it reads.
+  /// Sends large messages, and notes how much its connection holds.
+  private final class Producer: Interop.EchoService {
+    let most = Mutex(0)
+    let calls = Atomic<Int>(0)
+    // Without a hop between the look at the connection and the message.
+    var execution: HandlerExecution { .loop }
+
+    func serverStream(
+      _ request: Interop.EchoRequest, _ out: ResponseWriter<Interop.EchoResponse>,
+      _ context: ServerContext
+    ) async throws {
+      calls.add(1, ordering: .relaxed)
+      let message = Interop.EchoResponse(payload: [UInt8](repeating: 1, count: 1 << 20))
+      for _ in 0..<4 {
+        try await out.send(message)
+        note(context)
+      }
+    }
+
+    func note(_ context: ServerContext) {
+      let connection = context.call.connection.http2
+      context.loop.execute {
+        let held = connection.queuedTotal
+        self.most.withLock { $0 = max($0, held) }
+      }
+    }
+  }
+
+  /// A client with open windows that reads nothing: what its handlers have queued stays near the
+  /// connection's limit, not at a message for each of forty streams.
   @Test func producersOfOneConnectionWaitForEachOther() async throws {
     var configuration = Harness.quick
     configuration.threads = 1
     configuration.connection.maxQueuedBytes = 2 << 20
-    try await withHarness(configuration: configuration) { harness in
-      let calls = (0..<40).map { _ in
-        harness.echo.serverStream(.init(responseBytes: 1 << 20, responseCount: 2))
+    let producer = Producer()
+    try await withHarness(configuration: configuration, services: [producer]) { harness in
+      let reader = try SlowReader(harness.address)
+      let path = "/vencejo.interop.v1.Echo/ServerStream"
+      for index in 0..<40 { reader.call(Int32(index * 2 + 1), path) }
+      #expect(try await eventually { producer.calls.load(ordering: .relaxed) == 40 })
+      // Once it reads, all of it comes.
+      let bytes = await withCheckedContinuation { continuation in
+        // A thread of its own: it blocks.
+        detachThread { continuation.resume(returning: reader.read(40 * 4 << 20)) }
       }
-      // All handlers are at it before anybody reads.
-      for call in calls { _ = try await call.initialMetadata }
-      try await withThrowingTaskGroup(of: Int.self) { group in
-        for call in calls {
-          group.addTask {
-            var bytes = 0
-            for try await answer in call { bytes += answer.payload.count }
-            return bytes
-          }
-        }
-        for try await bytes in group { #expect(bytes == 2 << 20) }
-      }
+      #expect(bytes >= 40 * 4 << 20)
+      let most = producer.most.withLock { $0 }
+      #expect(most > 0 && most <= 8 << 20, "\(most) bytes were queued")
     }
+  }
+}
+
+/// A client written by hand, with all the window there is, that reads when it is told to.
+///
+/// `@unchecked Sendable`: one task at a time uses it.
+private final class SlowReader: @unchecked Sendable {
+  private let fd: Int32
+
+  init(_ address: String) throws {
+    fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    guard case .ipv4(let number, let port) = try SocketAddress(parsing: address) else { return }
+    var target = sockaddr_in()
+    target.sin_family = sa_family_t(AF_INET)
+    target.sin_addr.s_addr = number.bigEndian
+    target.sin_port = port.bigEndian
+    let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let fd = fd
+    let connected = withUnsafePointer(to: &target) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(fd, $0, length) }
+    }
+    try #require(connected == 0)
+    send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8))
+    // SETTINGS_INITIAL_WINDOW_SIZE, and as much for the connection (RFC 9113, section 6.9).
+    frame(4, 0, 0, [0, 4, 0x7f, 0xff, 0xff, 0xff])
+    frame(8, 0, 0, [0x7f, 0xff, 0, 0])
+    frame(4, 1, 0, [])
+  }
+
+  deinit { close(fd) }
+
+  private func send(_ bytes: [UInt8]) { _ = Glibc.send(fd, bytes, bytes.count, 0) }
+
+  private func frame(_ type: UInt8, _ flags: UInt8, _ stream: Int32, _ payload: [UInt8]) {
+    let id = UInt32(bitPattern: stream)
+    send(
+      [0, UInt8(payload.count >> 8), UInt8(payload.count & 255), type, flags]
+        + [24, 16, 8, 0].map { UInt8(id >> $0 & 255) } + payload)
+  }
+
+  /// A request with an empty message.
+  func call(_ stream: Int32, _ path: String) {
+    let fields = [
+      (":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "x"),
+      ("content-type", "application/grpc"), ("te", "trailers"),
+    ]
+    // Literals without indexing (RFC 7541, section 6.2.2).
+    let block = fields.flatMap { field -> [UInt8] in
+      [0, UInt8(field.0.utf8.count)] + Array(field.0.utf8) + [UInt8(field.1.utf8.count)]
+        + Array(field.1.utf8)
+    }
+    frame(1, 4, stream, block)
+    frame(0, 1, stream, [0, 0, 0, 0, 0])
+  }
+
+  /// Bytes of any kind until so many have come, or the connection ends.
+  func read(_ wanted: Int) -> Int {
+    var chunk = [UInt8](repeating: 0, count: 1 << 18)
+    var total = 0
+    while total < wanted {
+      let count = recv(fd, &chunk, chunk.count, 0)
+      if count <= 0 { break }
+      total += count
+    }
+    return total
   }
 }

@@ -34,7 +34,9 @@ final class ClientCall: CallCore, StreamHandler, PendingCall, @unchecked Sendabl
   private var phase = Phase.waiting
   private var timer: LoopTimer?
   private var deadline: ContinuousClock.Instant?
+  /// Of streams that the server refused unseen, and of those that never left.
   private var transparentRetries = 1
+  private var unsentRetries = 8
   private var attempts = 1
   private var retryTimer: LoopTimer?
   /// Messages sent on a stream of requests that the server has not begun to answer.
@@ -376,10 +378,11 @@ final class ClientCall: CallCore, StreamHandler, PendingCall, @unchecked Sendabl
     self.stream = nil
     guard phase == .open else { return }
     if code == HTTP2Code.refusedStream, !head.hasBegun, request != nil || replay != nil,
-      transparentRetries > 0 || stream.isUnsent
+      stream.isUnsent ? unsentRetries > 0 : transparentRetries > 0
     {
-      // What never left may leave as often as it likes (gRFC A6, "Transparent Retries").
-      if !stream.isUnsent { transparentRetries -= 1 }
+      // gRFC A6, "Transparent Retries": what never left may leave again, though not for ever to
+      // a server that hangs up on everybody.
+      if stream.isUnsent { unsentRetries -= 1 } else { transparentRetries -= 1 }
       phase = .waiting
       drained()
       if let tally { tally.end(.unavailable) }

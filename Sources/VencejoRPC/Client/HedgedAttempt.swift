@@ -33,7 +33,7 @@ final class HedgedAttempt: StreamHandler, PendingCall {
   private(set) var head = ResponseHead()
   private var isAdopted = false
   private(set) var isOver = false
-  private var mayRepeat = true
+  private var repeats = 1
   /// Nil when nobody observes.
   let tally: CallTally?
 
@@ -121,8 +121,8 @@ final class HedgedAttempt: StreamHandler, PendingCall {
     defer { call.core.streamClosed() }
     guard !isOver, stream === self.stream else { return }
     self.stream = nil
-    if code == HTTP2Code.refusedStream, !head.hasBegun, mayRepeat {
-      mayRepeat = stream.isUnsent
+    if code == HTTP2Code.refusedStream, !head.hasBegun, repeats > 0 {
+      repeats -= 1
       call.core.submit(self)
     } else {
       end(call.core.error(forStreamClosedWith: code, on: stream.connection))
