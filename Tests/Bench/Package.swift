@@ -13,6 +13,10 @@ let package = Package(
         .product(name: "VencejoProtobuf", package: "vencejo"),
         .product(name: "VencejoJSON", package: "vencejo"),
       ],
-      swiftSettings: [.swiftLanguageMode(.v6)])
+      swiftSettings: [.swiftLanguageMode(.v6)]),
+    .executableTarget(
+      name: "binary-only",
+      dependencies: [.product(name: "VencejoProtobuf", package: "vencejo")],
+      swiftSettings: [.swiftLanguageMode(.v6)]),
   ]
 )
