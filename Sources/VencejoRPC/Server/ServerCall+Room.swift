@@ -1,8 +1,28 @@
 import Synchronization
 import VencejoHTTP2
 
-/// Producers of large messages wait for each other.
+/// What a call may take, and what it waits for.
 extension ServerCall {
+  /// Counts the handler where its service or the process has a limit. What is wrong, or nil.
+  func beginLimited(_ entry: MethodTable.Entry) -> RPCError? {
+    if let limit = connection.host.limit, !limit.begin() {
+      return RPCError(.resourceExhausted, "too many calls are running on this server")
+    }
+    if let limit = entry.limit, !limit.begin() {
+      connection.host.limit?.end()
+      return RPCError(.resourceExhausted, "too many calls of this service are running")
+    }
+    return nil
+  }
+
+  func sizeRefusal(_ frame: [UInt8]) -> RPCError? {
+    guard frame.count - Deframer.prefixLength > connection.host.sendLimit else { return nil }
+    return RPCError(
+      .resourceExhausted,
+      "a message of \(frame.count - Deframer.prefixLength) bytes where "
+        + "\(connection.host.sendLimit) may be sent")
+  }
+
   /// Any thread. The connection has more to send than it should hold.
   var isCongested: Bool { connection.http2.isCongested }
 

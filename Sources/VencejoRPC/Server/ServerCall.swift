@@ -237,18 +237,6 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     }
   }
 
-  /// Counts the handler where its service or the process has a limit. What is wrong, or nil.
-  private func beginLimited(_ entry: MethodTable.Entry) -> RPCError? {
-    if let limit = connection.host.limit, !limit.begin() {
-      return RPCError(.resourceExhausted, "too many calls are running on this server")
-    }
-    if let limit = entry.limit, !limit.begin() {
-      connection.host.limit?.end()
-      return RPCError(.resourceExhausted, "too many calls of this service are running")
-    }
-    return nil
-  }
-
   /// For calls beyond a limit: with a status, or unseen, so that the client tries elsewhere.
   private func refuse(_ error: RPCError) {
     guard connection.host.refusesBeyondLimits, let stream else { return finish(error) }
@@ -325,14 +313,6 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     }
     guard sizeRefusal(frame) == nil else { return false }
     return trySend(frame: isCompressed ? compressed(frame) : frame)
-  }
-
-  private func sizeRefusal(_ frame: [UInt8]) -> RPCError? {
-    guard frame.count - Deframer.prefixLength > connection.host.sendLimit else { return nil }
-    return RPCError(
-      .resourceExhausted,
-      "a message of \(frame.count - Deframer.prefixLength) bytes where "
-        + "\(connection.host.sendLimit) may be sent")
   }
 
   private func handlerEnded(_ outcome: Result<[UInt8]?, RPCError>) {
