@@ -64,7 +64,10 @@ func generated<M: Message>(_: M.Type, _ bytes: [UInt8]) {
   let generated = try? M(partialSerializedBytes: bytes)
   let dynamic = try? DynamicMessage(descriptor, serializedBytes: bytes, partial: true)
   check((generated == nil) == (dynamic == nil), "generated and dynamic disagree")
-  guard let generated else { return }
+  guard let generated, let dynamic else { return }
+  check(
+    (try? M(partialSerializedBytes: dynamic.serializedBytes())) != nil,
+    "generated code does not read what dynamic messages write")
   let again = generated.serializedBytes(deterministic: true)
   check((try? M(partialSerializedBytes: again)) == generated, "no round trip")
   check(
