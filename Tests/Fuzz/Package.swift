@@ -24,6 +24,6 @@ let package = Package(
       ],
       swiftSettings: [
         .swiftLanguageMode(.v6), .unsafeFlags(["-parse-as-library"]),
-      ])
+      ]),
   ]
 )
