@@ -55,6 +55,7 @@ public final class Connection {
       try execute("PRAGMA cache_size = -32000")
       try execute("PRAGMA temp_store = MEMORY")
       try execute("PRAGMA mmap_size = 268435456")
+      try registerNear()
       // Reads the header, so that a file that is no database is refused now.
       _ = try first("SELECT count(*) FROM sqlite_schema") { $0.int(0) }
     } catch {

@@ -43,132 +43,145 @@ extension Record {
       cHJlZGljYXRlGAIgASgLMhwudmVuY2Vqby5yZWNvcmQudjEuUHJlZGljYXRlSABSCXByZWRpY2F0ZRIYCgZmaWx0ZXIYAyAB\
       KAlIAFIGZmlsdGVyEjUKBHNvcnQYBCADKAsyIS52ZW5jZWpvLnJlY29yZC52MS5Tb3J0RGVzY3JpcHRvclIEc29ydEIKCghj\
       cml0ZXJpYSKEAQoOU29ydERlc2NyaXB0b3ISFAoFZmllbGQYASABKAlSBWZpZWxkEh4KCmRlc2NlbmRpbmcYAiABKAhSCmRl\
-      c2NlbmRpbmcSPAoLcmVsYXRpdmVfdG8YAyABKAsyGy52ZW5jZWpvLnJlY29yZC52MS5Mb2NhdGlvblIKcmVsYXRpdmVUbyKp\
+      c2NlbmRpbmcSPAoLcmVsYXRpdmVfdG8YAyABKAsyGy52ZW5jZWpvLnJlY29yZC52MS5Mb2NhdGlvblIKcmVsYXRpdmVUbyLj\
       BAoJUHJlZGljYXRlEjQKBmFsbF9vZhgBIAEoCzIbLnZlbmNlam8ucmVjb3JkLnYxLkNvbXBvdW5kSABSBWFsbE9mEjQKBmFu\
       eV9vZhgCIAEoCzIbLnZlbmNlam8ucmVjb3JkLnYxLkNvbXBvdW5kSABSBWFueU9mEjAKA25vdBgDIAEoCzIcLnZlbmNlam8u\
       cmVjb3JkLnYxLlByZWRpY2F0ZUgAUgNub3QSPwoKY29tcGFyaXNvbhgEIAEoCzIdLnZlbmNlam8ucmVjb3JkLnYxLkNvbXBh\
       cmlzb25IAFIKY29tcGFyaXNvbhIvCgJpbhgFIAEoCzIdLnZlbmNlam8ucmVjb3JkLnYxLk1lbWJlcnNoaXBIAFICaW4SQQoL\
       YmVnaW5zX3dpdGgYBiABKAsyHi52ZW5jZWpvLnJlY29yZC52MS5TdHJpbmdNYXRjaEgAUgpiZWdpbnNXaXRoEkYKDWxpc3Rf\
-      Y29udGFpbnMYByABKAsyHy52ZW5jZWpvLnJlY29yZC52MS5MaXN0Q29udGFpbnNIAFIMbGlzdENvbnRhaW5zEjkKCGRpc3Rh\
-      bmNlGAkgASgLMhsudmVuY2Vqby5yZWNvcmQudjEuRGlzdGFuY2VIAFIIZGlzdGFuY2USPgoIcHJlc2VuY2UYCiABKAsyIC52\
-      ZW5jZWpvLnJlY29yZC52MS5GaWVsZFByZXNlbmNlSABSCHByZXNlbmNlQgYKBGtpbmQiSAoIQ29tcG91bmQSPAoKcHJlZGlj\
-      YXRlcxgBIAMoCzIcLnZlbmNlam8ucmVjb3JkLnYxLlByZWRpY2F0ZVIKcHJlZGljYXRlcyKRAQoKQ29tcGFyaXNvbhIUCgVm\
-      aWVsZBgBIAEoCVIFZmllbGQSPQoKY29tcGFyYXRvchgCIAEoDjIdLnZlbmNlam8ucmVjb3JkLnYxLkNvbXBhcmF0b3JSCmNv\
-      bXBhcmF0b3ISLgoFdmFsdWUYAyABKAsyGC52ZW5jZWpvLnJlY29yZC52MS5WYWx1ZVIFdmFsdWUiVAoKTWVtYmVyc2hpcBIU\
-      CgVmaWVsZBgBIAEoCVIFZmllbGQSMAoGdmFsdWVzGAIgAygLMhgudmVuY2Vqby5yZWNvcmQudjEuVmFsdWVSBnZhbHVlcyI7\
-      CgtTdHJpbmdNYXRjaBIUCgVmaWVsZBgBIAEoCVIFZmllbGQSFgoGcHJlZml4GAIgASgJUgZwcmVmaXgiaAoMTGlzdENvbnRh\
-      aW5zEhQKBWZpZWxkGAEgASgJUgVmaWVsZBIwCgZ2YWx1ZXMYAiADKAsyGC52ZW5jZWpvLnJlY29yZC52MS5WYWx1ZVIGdmFs\
-      dWVzEhAKA2FsbBgDIAEoCFIDYWxsInoKCERpc3RhbmNlEhQKBWZpZWxkGAEgASgJUgVmaWVsZBIzCgZjZW50ZXIYAiABKAsy\
-      Gy52ZW5jZWpvLnJlY29yZC52MS5Mb2NhdGlvblIGY2VudGVyEiMKDXJhZGl1c19tZXRlcnMYAyABKAFSDHJhZGl1c01ldGVy\
-      cyIlCg1GaWVsZFByZXNlbmNlEhQKBWZpZWxkGAEgASgJUgVmaWVsZCLkAgoUTW9kaWZ5UmVjb3Jkc1JlcXVlc3QSFgoGcGFy\
-      ZW50GAEgASgJUgZwYXJlbnQSQgoKb3BlcmF0aW9ucxgCIAMoCzIiLnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZE9wZXJhdGlv\
-      blIKb3BlcmF0aW9ucxI+CgtzYXZlX3BvbGljeRgDIAEoDjIdLnZlbmNlam8ucmVjb3JkLnYxLlNhdmVQb2xpY3lSCnNhdmVQ\
-      b2xpY3kSGwoGYXRvbWljGAQgASgISABSBmF0b21pY4gBARIdCgpyZXF1ZXN0X2lkGAUgASgJUglyZXF1ZXN0SWQSRAoMZGVz\
-      aXJlZF9rZXlzGAYgASgLMiEudmVuY2Vqby5yZWNvcmQudjEuRmllbGRTZWxlY3Rpb25SC2Rlc2lyZWRLZXlzEiMKDXZhbGlk\
-      YXRlX29ubHkYByABKAhSDHZhbGlkYXRlT25seUIJCgdfYXRvbWljIigKDkZpZWxkU2VsZWN0aW9uEhYKBmZpZWxkcxgBIAMo\
-      CVIGZmllbGRzIpQBCg9SZWNvcmRPcGVyYXRpb24SNgoEc2F2ZRgBIAEoCzIgLnZlbmNlam8ucmVjb3JkLnYxLlNhdmVPcGVy\
-      YXRpb25IAFIEc2F2ZRI8CgZkZWxldGUYAiABKAsyIi52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVPcGVyYXRpb25IAFIGZGVs\
-      ZXRlQgsKCW9wZXJhdGlvbiKlAQoNU2F2ZU9wZXJhdGlvbhIxCgZyZWNvcmQYASABKAsyGS52ZW5jZWpvLnJlY29yZC52MS5S\
-      ZWNvcmRSBnJlY29yZBIhCgxjaGFuZ2VkX2tleXMYAiADKAlSC2NoYW5nZWRLZXlzEj4KC3NhdmVfcG9saWN5GAMgASgOMh0u\
-      dmVuY2Vqby5yZWNvcmQudjEuU2F2ZVBvbGljeVIKc2F2ZVBvbGljeSJpCg9EZWxldGVPcGVyYXRpb24SEgoEbmFtZRgBIAEo\
-      CVIEbmFtZRIdCgpjaGFuZ2VfdGFnGAIgASgJUgljaGFuZ2VUYWcSIwoNYWxsb3dfbWlzc2luZxgDIAEoCFIMYWxsb3dNaXNz\
-      aW5nIrABChVNb2RpZnlSZWNvcmRzUmVzcG9uc2USPAoHcmVzdWx0cxgBIAMoCzIiLnZlbmNlam8ucmVjb3JkLnYxLk9wZXJh\
-      dGlvblJlc3VsdFIHcmVzdWx0cxI9Cgt6b25lX3Rva2VucxgCIAMoCzIcLnZlbmNlam8ucmVjb3JkLnYxLlpvbmVUb2tlblIK\
-      em9uZVRva2VucxIaCghjb21wbGV0ZRgDIAEoCFIIY29tcGxldGUiQgoJWm9uZVRva2VuEhIKBHpvbmUYASABKAlSBHpvbmUS\
-      IQoMY2hhbmdlX3Rva2VuGAIgASgJUgtjaGFuZ2VUb2tlbiLFAQoPT3BlcmF0aW9uUmVzdWx0EjMKBnJlY29yZBgBIAEoCzIZ\
-      LnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZEgAUgZyZWNvcmQSPAoHZGVsZXRlZBgCIAEoCzIgLnZlbmNlam8ucmVjb3JkLnYx\
-      LkRlbGV0ZWRSZWNvcmRIAFIHZGVsZXRlZBI1CgVlcnJvchgDIAEoCzIdLnZlbmNlam8ucmVjb3JkLnYxLkl0ZW1TdGF0dXNI\
-      AFIFZXJyb3JCCAoGcmVzdWx0ImoKCkl0ZW1TdGF0dXMSEgoEY29kZRgBIAEoBVIEY29kZRIYCgdtZXNzYWdlGAIgASgJUgdt\
-      ZXNzYWdlEi4KB2RldGFpbHMYAyADKAsyFC5nb29nbGUucHJvdG9idWYuQW55UgdkZXRhaWxzIpABCg5SZWNvcmRDb25mbGlj\
-      dBI+Cg1zZXJ2ZXJfcmVjb3JkGAEgASgLMhkudmVuY2Vqby5yZWNvcmQudjEuUmVjb3JkUgxzZXJ2ZXJSZWNvcmQSPgoNY2xp\
-      ZW50X3JlY29yZBgCIAEoCzIZLnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZFIMY2xpZW50UmVjb3JkIoEBCg1EZWxldGVkUmVj\
-      b3JkEhIKBG5hbWUYASABKAlSBG5hbWUSHwoLcmVjb3JkX3R5cGUYAiABKAlSCnJlY29yZFR5cGUSOwoLZGVsZXRlX3RpbWUY\
-      AyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wUgpkZWxldGVUaW1lImwKEEdldFJlY29yZFJlcXVlc3QSEgoEbmFt\
-      ZRgBIAEoCVIEbmFtZRJECgxkZXNpcmVkX2tleXMYAiABKAsyIS52ZW5jZWpvLnJlY29yZC52MS5GaWVsZFNlbGVjdGlvblIL\
-      ZGVzaXJlZEtleXMiRgoRR2V0UmVjb3JkUmVzcG9uc2USMQoGcmVjb3JkGAEgASgLMhkudmVuY2Vqby5yZWNvcmQudjEuUmVj\
-      b3JkUgZyZWNvcmQiigEKFExvb2t1cFJlY29yZHNSZXF1ZXN0EhYKBnBhcmVudBgBIAEoCVIGcGFyZW50EhQKBW5hbWVzGAIg\
-      AygJUgVuYW1lcxJECgxkZXNpcmVkX2tleXMYAyABKAsyIS52ZW5jZWpvLnJlY29yZC52MS5GaWVsZFNlbGVjdGlvblILZGVz\
-      aXJlZEtleXMiVQoVTG9va3VwUmVjb3Jkc1Jlc3BvbnNlEjwKB3Jlc3VsdHMYASADKAsyIi52ZW5jZWpvLnJlY29yZC52MS5P\
-      cGVyYXRpb25SZXN1bHRSB3Jlc3VsdHMi3wEKE1F1ZXJ5UmVjb3Jkc1JlcXVlc3QSFgoGcGFyZW50GAEgASgJUgZwYXJlbnQS\
-      LgoFcXVlcnkYAiABKAsyGC52ZW5jZWpvLnJlY29yZC52MS5RdWVyeVIFcXVlcnkSRAoMZGVzaXJlZF9rZXlzGAMgASgLMiEu\
-      dmVuY2Vqby5yZWNvcmQudjEuRmllbGRTZWxlY3Rpb25SC2Rlc2lyZWRLZXlzEhsKCXBhZ2Vfc2l6ZRgEIAEoBVIIcGFnZVNp\
-      emUSHQoKcGFnZV90b2tlbhgFIAEoCVIJcGFnZVRva2VuIpYBChRRdWVyeVJlY29yZHNSZXNwb25zZRIzCgdyZWNvcmRzGAEg\
-      AygLMhkudmVuY2Vqby5yZWNvcmQudjEuUmVjb3JkUgdyZWNvcmRzEiYKD25leHRfcGFnZV90b2tlbhgCIAEoCVINbmV4dFBh\
-      Z2VUb2tlbhIhCgxyZXN1bWVfdG9rZW4YAyABKAlSC3Jlc3VtZVRva2VuImAKC0RlbGV0ZWRab25lEhIKBG5hbWUYASABKAlS\
-      BG5hbWUSPQoGcmVhc29uGAIgASgOMiUudmVuY2Vqby5yZWNvcmQudjEuWm9uZURlbGV0aW9uUmVhc29uUgZyZWFzb24i2gEK\
-      F0ZldGNoWm9uZUNoYW5nZXNSZXF1ZXN0EhYKBnBhcmVudBgBIAEoCVIGcGFyZW50EiEKDGNoYW5nZV90b2tlbhgCIAEoCVIL\
-      Y2hhbmdlVG9rZW4SRAoMZGVzaXJlZF9rZXlzGAMgASgLMiEudmVuY2Vqby5yZWNvcmQudjEuRmllbGRTZWxlY3Rpb25SC2Rl\
-      c2lyZWRLZXlzEhsKCXBhZ2Vfc2l6ZRgEIAEoBVIIcGFnZVNpemUSIQoMcmVjb3JkX3R5cGVzGAUgAygJUgtyZWNvcmRUeXBl\
-      cyLBAQoYRmV0Y2hab25lQ2hhbmdlc1Jlc3BvbnNlEjkKB2NoYW5nZXMYASADKAsyHy52ZW5jZWpvLnJlY29yZC52MS5SZWNv\
-      cmRDaGFuZ2VSB2NoYW5nZXMSIQoMY2hhbmdlX3Rva2VuGAIgASgJUgtjaGFuZ2VUb2tlbhIfCgttb3JlX2NvbWluZxgDIAEo\
-      CFIKbW9yZUNvbWluZxImCg9sYXN0X3JlcXVlc3RfaWQYBCABKAlSDWxhc3RSZXF1ZXN0SWQijQEKDFJlY29yZENoYW5nZRI1\
-      CgdjaGFuZ2VkGAEgASgLMhkudmVuY2Vqby5yZWNvcmQudjEuUmVjb3JkSABSB2NoYW5nZWQSPAoHZGVsZXRlZBgCIAEoCzIg\
-      LnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZWRSZWNvcmRIAFIHZGVsZXRlZEIICgZjaGFuZ2UixgIKEFN1YnNjcmliZVJlcXVl\
-      c3QSFgoGcGFyZW50GAEgASgJUgZwYXJlbnQSPAoHdGFyZ2V0cxgCIAMoCzIiLnZlbmNlam8ucmVjb3JkLnYxLlN1YnNjcmli\
-      ZVRhcmdldFIHdGFyZ2V0cxIhCgxyZXN1bWVfdG9rZW4YAyABKAlSC3Jlc3VtZVRva2VuEikKEGluY2x1ZGVfc25hcHNob3QY\
-      BCABKAhSD2luY2x1ZGVTbmFwc2hvdBJECgxkZXNpcmVkX2tleXMYBSABKAsyIS52ZW5jZWpvLnJlY29yZC52MS5GaWVsZFNl\
-      bGVjdGlvblILZGVzaXJlZEtleXMSSAoSaGVhcnRiZWF0X2ludGVydmFsGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0\
-      aW9uUhFoZWFydGJlYXRJbnRlcnZhbCKAAQoPU3Vic2NyaWJlVGFyZ2V0EhsKCXRhcmdldF9pZBgBIAEoBVIIdGFyZ2V0SWQS\
-      MAoFcXVlcnkYAyABKAsyGC52ZW5jZWpvLnJlY29yZC52MS5RdWVyeUgAUgVxdWVyeRIUCgR6b25lGAQgASgJSABSBHpvbmVC\
-      CAoGdGFyZ2V0IsYGChFTdWJzY3JpYmVSZXNwb25zZRIhCgxyZXN1bWVfdG9rZW4YASABKAlSC3Jlc3VtZVRva2VuEjsKC2Nv\
-      bW1pdF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIKY29tbWl0VGltZRIeCgpoaXN0b3JpY2FsGAQg\
-      ASgIUgpoaXN0b3JpY2FsEh0KCnRhcmdldF9pZHMYBSADKAVSCXRhcmdldElkcxJOCg5yZWNvcmRfbWF0Y2hlZBgKIAEoCzIl\
-      LnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZE1hdGNoZWRFdmVudEgAUg1yZWNvcmRNYXRjaGVkElQKEHJlY29yZF91bm1hdGNo\
-      ZWQYCyABKAsyJy52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmRVbm1hdGNoZWRFdmVudEgAUg9yZWNvcmRVbm1hdGNoZWQSTgoO\
-      cmVjb3JkX2RlbGV0ZWQYDCABKAsyJS52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmREZWxldGVkRXZlbnRIAFINcmVjb3JkRGVs\
-      ZXRlZBJICgx6b25lX2RlbGV0ZWQYDiABKAsyIy52ZW5jZWpvLnJlY29yZC52MS5ab25lRGVsZXRlZEV2ZW50SABSC3pvbmVE\
-      ZWxldGVkEj8KCWNhdWdodF91cBgUIAEoCzIgLnZlbmNlam8ucmVjb3JkLnYxLkNhdWdodFVwRXZlbnRIAFIIY2F1Z2h0VXAS\
-      QQoJaGVhcnRiZWF0GBUgASgLMiEudmVuY2Vqby5yZWNvcmQudjEuSGVhcnRiZWF0RXZlbnRIAFIJaGVhcnRiZWF0EjUKBXJl\
-      c2V0GBYgASgLMh0udmVuY2Vqby5yZWNvcmQudjEuUmVzZXRFdmVudEgAUgVyZXNldBI7CgdjbG9zaW5nGBcgASgLMh8udmVu\
-      Y2Vqby5yZWNvcmQudjEuQ2xvc2luZ0V2ZW50SABSB2Nsb3NpbmcSSwoNdGFyZ2V0X2ZhaWxlZBgYIAEoCzIkLnZlbmNlam8u\
-      cmVjb3JkLnYxLlRhcmdldEZhaWxlZEV2ZW50SABSDHRhcmdldEZhaWxlZEIHCgVldmVudEoECAIQAyKaAQoSUmVjb3JkTWF0\
-      Y2hlZEV2ZW50EjEKBnJlY29yZBgBIAEoCzIZLnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZFIGcmVjb3JkEjIKBnJlYXNvbhgC\
-      IAEoDjIaLnZlbmNlam8ucmVjb3JkLnYxLkZpcmVzT25SBnJlYXNvbhIdCgpyZXF1ZXN0X2lkGAMgASgJUglyZXF1ZXN0SWQi\
-      KgoUUmVjb3JkVW5tYXRjaGVkRXZlbnQSEgoEbmFtZRgBIAEoCVIEbmFtZSJOChJSZWNvcmREZWxldGVkRXZlbnQSOAoGcmVj\
-      b3JkGAEgASgLMiAudmVuY2Vqby5yZWNvcmQudjEuRGVsZXRlZFJlY29yZFIGcmVjb3JkIkYKEFpvbmVEZWxldGVkRXZlbnQS\
-      MgoEem9uZRgBIAEoCzIeLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZWRab25lUgR6b25lIkEKDUNhdWdodFVwRXZlbnQSMAoU\
-      cmVwbGF5ZWRfZXZlbnRfY291bnQYASABKANSEnJlcGxheWVkRXZlbnRDb3VudCJNCg5IZWFydGJlYXRFdmVudBI7CgtzZXJ2\
-      ZXJfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBSCnNlcnZlclRpbWUiRAoKUmVzZXRFdmVudBI2CgZy\
-      ZWFzb24YASABKA4yHi52ZW5jZWpvLnJlY29yZC52MS5SZXNldFJlYXNvblIGcmVhc29uIoIBCgxDbG9zaW5nRXZlbnQSNgoG\
-      cmVhc29uGAEgASgOMh4udmVuY2Vqby5yZWNvcmQudjEuQ2xvc2VSZWFzb25SBnJlYXNvbhI6CgtyZXRyeV9kZWxheRgCIAEo\
-      CzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvblIKcmV0cnlEZWxheSJnChFUYXJnZXRGYWlsZWRFdmVudBIbCgl0YXJnZXRf\
-      aWQYASABKAVSCHRhcmdldElkEjUKBnN0YXR1cxgCIAEoCzIdLnZlbmNlam8ucmVjb3JkLnYxLkl0ZW1TdGF0dXNSBnN0YXR1\
-      cyJxChFDcmVhdGVab25lUmVxdWVzdBIWCgZwYXJlbnQYASABKAlSBnBhcmVudBIXCgd6b25lX2lkGAIgASgJUgZ6b25lSWQS\
-      KwoEem9uZRgDIAEoCzIXLnZlbmNlam8ucmVjb3JkLnYxLlpvbmVSBHpvbmUiQQoSQ3JlYXRlWm9uZVJlc3BvbnNlEisKBHpv\
-      bmUYASABKAsyFy52ZW5jZWpvLnJlY29yZC52MS5ab25lUgR6b25lIiQKDkdldFpvbmVSZXF1ZXN0EhIKBG5hbWUYASABKAlS\
-      BG5hbWUiPgoPR2V0Wm9uZVJlc3BvbnNlEisKBHpvbmUYASABKAsyFy52ZW5jZWpvLnJlY29yZC52MS5ab25lUgR6b25lImYK\
-      EExpc3Rab25lc1JlcXVlc3QSFgoGcGFyZW50GAEgASgJUgZwYXJlbnQSGwoJcGFnZV9zaXplGAIgASgFUghwYWdlU2l6ZRId\
-      CgpwYWdlX3Rva2VuGAMgASgJUglwYWdlVG9rZW4iagoRTGlzdFpvbmVzUmVzcG9uc2USLQoFem9uZXMYASADKAsyFy52ZW5j\
-      ZWpvLnJlY29yZC52MS5ab25lUgV6b25lcxImCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAlSDW5leHRQYWdlVG9rZW4iOwoRRGVs\
-      ZXRlWm9uZVJlcXVlc3QSEgoEbmFtZRgBIAEoCVIEbmFtZRISCgRldGFnGAIgASgJUgRldGFnIhQKEkRlbGV0ZVpvbmVSZXNw\
-      b25zZSrYAQoKQ29tcGFyYXRvchIaChZDT01QQVJBVE9SX1VOU1BFQ0lGSUVEEAASFAoQQ09NUEFSQVRPUl9FUVVBTBABEhgK\
-      FENPTVBBUkFUT1JfTk9UX0VRVUFMEAISGAoUQ09NUEFSQVRPUl9MRVNTX1RIQU4QAxIhCh1DT01QQVJBVE9SX0xFU1NfVEhB\
-      Tl9PUl9FUVVBTBAEEhsKF0NPTVBBUkFUT1JfR1JFQVRFUl9USEFOEAUSJAogQ09NUEFSQVRPUl9HUkVBVEVSX1RIQU5fT1Jf\
-      RVFVQUwQBiqmAQoKU2F2ZVBvbGljeRIbChdTQVZFX1BPTElDWV9VTlNQRUNJRklFRBAAEioKJlNBVkVfUE9MSUNZX0lGX1NF\
-      UlZFUl9SRUNPUkRfVU5DSEFOR0VEEAESHAoYU0FWRV9QT0xJQ1lfQ0hBTkdFRF9LRVlTEAISGAoUU0FWRV9QT0xJQ1lfQUxM\
-      X0tFWVMQAxIXChNTQVZFX1BPTElDWV9SRVBMQUNFEAQqXAoSWm9uZURlbGV0aW9uUmVhc29uEiQKIFpPTkVfREVMRVRJT05f\
-      UkVBU09OX1VOU1BFQ0lGSUVEEAASIAocWk9ORV9ERUxFVElPTl9SRUFTT05fREVMRVRFRBABKk8KB0ZpcmVzT24SGAoURklS\
-      RVNfT05fVU5TUEVDSUZJRUQQABIVChFGSVJFU19PTl9DUkVBVElPThABEhMKD0ZJUkVTX09OX1VQREFURRACKpkBCgtSZXNl\
-      dFJlYXNvbhIcChhSRVNFVF9SRUFTT05fVU5TUEVDSUZJRUQQABIeChpSRVNFVF9SRUFTT05fVE9LRU5fRVhQSVJFRBABEh4K\
-      GlJFU0VUX1JFQVNPTl9UT0tFTl9VTktOT1dOEAISLAooUkVTRVRfUkVBU09OX1NFUlZFUl9SRVNUT1JFRF9GUk9NX0JBQ0tV\
-      UBAEKrQBCgtDbG9zZVJlYXNvbhIcChhDTE9TRV9SRUFTT05fVU5TUEVDSUZJRUQQABIgChxDTE9TRV9SRUFTT05fU0VSVkVS\
-      X0RSQUlOSU5HEAESIAocQ0xPU0VfUkVBU09OX1NFU1NJT05fUkVWT0tFRBAEEhgKFENMT1NFX1JFQVNPTl9NQVhfQUdFEAUS\
-      KQolQ0xPU0VfUkVBU09OX1JFUExBQ0VEX0JZX05FV0VSX1NUUkVBTRAGMrcHCg1SZWNvcmRTZXJ2aWNlElkKCkNyZWF0ZVpv\
-      bmUSJC52ZW5jZWpvLnJlY29yZC52MS5DcmVhdGVab25lUmVxdWVzdBolLnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVpvbmVS\
-      ZXNwb25zZRJQCgdHZXRab25lEiEudmVuY2Vqby5yZWNvcmQudjEuR2V0Wm9uZVJlcXVlc3QaIi52ZW5jZWpvLnJlY29yZC52\
-      MS5HZXRab25lUmVzcG9uc2USVgoJTGlzdFpvbmVzEiMudmVuY2Vqby5yZWNvcmQudjEuTGlzdFpvbmVzUmVxdWVzdBokLnZl\
-      bmNlam8ucmVjb3JkLnYxLkxpc3Rab25lc1Jlc3BvbnNlElkKCkRlbGV0ZVpvbmUSJC52ZW5jZWpvLnJlY29yZC52MS5EZWxl\
-      dGVab25lUmVxdWVzdBolLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVpvbmVSZXNwb25zZRJiCg1Nb2RpZnlSZWNvcmRzEicu\
-      dmVuY2Vqby5yZWNvcmQudjEuTW9kaWZ5UmVjb3Jkc1JlcXVlc3QaKC52ZW5jZWpvLnJlY29yZC52MS5Nb2RpZnlSZWNvcmRz\
-      UmVzcG9uc2USVgoJR2V0UmVjb3JkEiMudmVuY2Vqby5yZWNvcmQudjEuR2V0UmVjb3JkUmVxdWVzdBokLnZlbmNlam8ucmVj\
-      b3JkLnYxLkdldFJlY29yZFJlc3BvbnNlEmIKDUxvb2t1cFJlY29yZHMSJy52ZW5jZWpvLnJlY29yZC52MS5Mb29rdXBSZWNv\
-      cmRzUmVxdWVzdBooLnZlbmNlam8ucmVjb3JkLnYxLkxvb2t1cFJlY29yZHNSZXNwb25zZRJfCgxRdWVyeVJlY29yZHMSJi52\
-      ZW5jZWpvLnJlY29yZC52MS5RdWVyeVJlY29yZHNSZXF1ZXN0GicudmVuY2Vqby5yZWNvcmQudjEuUXVlcnlSZWNvcmRzUmVz\
-      cG9uc2USawoQRmV0Y2hab25lQ2hhbmdlcxIqLnZlbmNlam8ucmVjb3JkLnYxLkZldGNoWm9uZUNoYW5nZXNSZXF1ZXN0Gisu\
-      dmVuY2Vqby5yZWNvcmQudjEuRmV0Y2hab25lQ2hhbmdlc1Jlc3BvbnNlElgKCVN1YnNjcmliZRIjLnZlbmNlam8ucmVjb3Jk\
-      LnYxLlN1YnNjcmliZVJlcXVlc3QaJC52ZW5jZWpvLnJlY29yZC52MS5TdWJzY3JpYmVSZXNwb25zZTABQmsKFWRldi52ZW5j\
-      ZWpvLnJlY29yZC52MVABWiZ2ZW5jZWpvLmV4YW1wbGUvZ2VuL3JlY29yZC92MTtyZWNvcmR2MaoCEVZlbmNlam8uUmVjb3Jk\
-      LlYx6gITVmVuY2Vqbzo6UmVjb3JkOjpWMWIGcHJvdG8z
+      Y29udGFpbnMYByABKAsyHy52ZW5jZWpvLnJlY29yZC52MS5MaXN0Q29udGFpbnNIAFIMbGlzdENvbnRhaW5zEjgKBnNlYXJj\
+      aBgIIAEoCzIeLnZlbmNlam8ucmVjb3JkLnYxLlRva2VuU2VhcmNoSABSBnNlYXJjaBI5CghkaXN0YW5jZRgJIAEoCzIbLnZl\
+      bmNlam8ucmVjb3JkLnYxLkRpc3RhbmNlSABSCGRpc3RhbmNlEj4KCHByZXNlbmNlGAogASgLMiAudmVuY2Vqby5yZWNvcmQu\
+      djEuRmllbGRQcmVzZW5jZUgAUghwcmVzZW5jZUIGCgRraW5kIkgKCENvbXBvdW5kEjwKCnByZWRpY2F0ZXMYASADKAsyHC52\
+      ZW5jZWpvLnJlY29yZC52MS5QcmVkaWNhdGVSCnByZWRpY2F0ZXMikQEKCkNvbXBhcmlzb24SFAoFZmllbGQYASABKAlSBWZp\
+      ZWxkEj0KCmNvbXBhcmF0b3IYAiABKA4yHS52ZW5jZWpvLnJlY29yZC52MS5Db21wYXJhdG9yUgpjb21wYXJhdG9yEi4KBXZh\
+      bHVlGAMgASgLMhgudmVuY2Vqby5yZWNvcmQudjEuVmFsdWVSBXZhbHVlIlQKCk1lbWJlcnNoaXASFAoFZmllbGQYASABKAlS\
+      BWZpZWxkEjAKBnZhbHVlcxgCIAMoCzIYLnZlbmNlam8ucmVjb3JkLnYxLlZhbHVlUgZ2YWx1ZXMiOwoLU3RyaW5nTWF0Y2gS\
+      FAoFZmllbGQYASABKAlSBWZpZWxkEhYKBnByZWZpeBgCIAEoCVIGcHJlZml4ImgKDExpc3RDb250YWlucxIUCgVmaWVsZBgB\
+      IAEoCVIFZmllbGQSMAoGdmFsdWVzGAIgAygLMhgudmVuY2Vqby5yZWNvcmQudjEuVmFsdWVSBnZhbHVlcxIQCgNhbGwYAyAB\
+      KAhSA2FsbCJPCgtUb2tlblNlYXJjaBIWCgZ0b2tlbnMYASADKAlSBnRva2VucxIQCgNhbGwYAiABKAhSA2FsbBIWCgZmaWVs\
+      ZHMYAyADKAlSBmZpZWxkcyJ6CghEaXN0YW5jZRIUCgVmaWVsZBgBIAEoCVIFZmllbGQSMwoGY2VudGVyGAIgASgLMhsudmVu\
+      Y2Vqby5yZWNvcmQudjEuTG9jYXRpb25SBmNlbnRlchIjCg1yYWRpdXNfbWV0ZXJzGAMgASgBUgxyYWRpdXNNZXRlcnMiJQoN\
+      RmllbGRQcmVzZW5jZRIUCgVmaWVsZBgBIAEoCVIFZmllbGQi5AIKFE1vZGlmeVJlY29yZHNSZXF1ZXN0EhYKBnBhcmVudBgB\
+      IAEoCVIGcGFyZW50EkIKCm9wZXJhdGlvbnMYAiADKAsyIi52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmRPcGVyYXRpb25SCm9w\
+      ZXJhdGlvbnMSPgoLc2F2ZV9wb2xpY3kYAyABKA4yHS52ZW5jZWpvLnJlY29yZC52MS5TYXZlUG9saWN5UgpzYXZlUG9saWN5\
+      EhsKBmF0b21pYxgEIAEoCEgAUgZhdG9taWOIAQESHQoKcmVxdWVzdF9pZBgFIAEoCVIJcmVxdWVzdElkEkQKDGRlc2lyZWRf\
+      a2V5cxgGIAEoCzIhLnZlbmNlam8ucmVjb3JkLnYxLkZpZWxkU2VsZWN0aW9uUgtkZXNpcmVkS2V5cxIjCg12YWxpZGF0ZV9v\
+      bmx5GAcgASgIUgx2YWxpZGF0ZU9ubHlCCQoHX2F0b21pYyIoCg5GaWVsZFNlbGVjdGlvbhIWCgZmaWVsZHMYASADKAlSBmZp\
+      ZWxkcyKUAQoPUmVjb3JkT3BlcmF0aW9uEjYKBHNhdmUYASABKAsyIC52ZW5jZWpvLnJlY29yZC52MS5TYXZlT3BlcmF0aW9u\
+      SABSBHNhdmUSPAoGZGVsZXRlGAIgASgLMiIudmVuY2Vqby5yZWNvcmQudjEuRGVsZXRlT3BlcmF0aW9uSABSBmRlbGV0ZUIL\
+      CglvcGVyYXRpb24ipQEKDVNhdmVPcGVyYXRpb24SMQoGcmVjb3JkGAEgASgLMhkudmVuY2Vqby5yZWNvcmQudjEuUmVjb3Jk\
+      UgZyZWNvcmQSIQoMY2hhbmdlZF9rZXlzGAIgAygJUgtjaGFuZ2VkS2V5cxI+CgtzYXZlX3BvbGljeRgDIAEoDjIdLnZlbmNl\
+      am8ucmVjb3JkLnYxLlNhdmVQb2xpY3lSCnNhdmVQb2xpY3kiaQoPRGVsZXRlT3BlcmF0aW9uEhIKBG5hbWUYASABKAlSBG5h\
+      bWUSHQoKY2hhbmdlX3RhZxgCIAEoCVIJY2hhbmdlVGFnEiMKDWFsbG93X21pc3NpbmcYAyABKAhSDGFsbG93TWlzc2luZyKw\
+      AQoVTW9kaWZ5UmVjb3Jkc1Jlc3BvbnNlEjwKB3Jlc3VsdHMYASADKAsyIi52ZW5jZWpvLnJlY29yZC52MS5PcGVyYXRpb25S\
+      ZXN1bHRSB3Jlc3VsdHMSPQoLem9uZV90b2tlbnMYAiADKAsyHC52ZW5jZWpvLnJlY29yZC52MS5ab25lVG9rZW5SCnpvbmVU\
+      b2tlbnMSGgoIY29tcGxldGUYAyABKAhSCGNvbXBsZXRlIkIKCVpvbmVUb2tlbhISCgR6b25lGAEgASgJUgR6b25lEiEKDGNo\
+      YW5nZV90b2tlbhgCIAEoCVILY2hhbmdlVG9rZW4ixQEKD09wZXJhdGlvblJlc3VsdBIzCgZyZWNvcmQYASABKAsyGS52ZW5j\
+      ZWpvLnJlY29yZC52MS5SZWNvcmRIAFIGcmVjb3JkEjwKB2RlbGV0ZWQYAiABKAsyIC52ZW5jZWpvLnJlY29yZC52MS5EZWxl\
+      dGVkUmVjb3JkSABSB2RlbGV0ZWQSNQoFZXJyb3IYAyABKAsyHS52ZW5jZWpvLnJlY29yZC52MS5JdGVtU3RhdHVzSABSBWVy\
+      cm9yQggKBnJlc3VsdCJqCgpJdGVtU3RhdHVzEhIKBGNvZGUYASABKAVSBGNvZGUSGAoHbWVzc2FnZRgCIAEoCVIHbWVzc2Fn\
+      ZRIuCgdkZXRhaWxzGAMgAygLMhQuZ29vZ2xlLnByb3RvYnVmLkFueVIHZGV0YWlscyKQAQoOUmVjb3JkQ29uZmxpY3QSPgoN\
+      c2VydmVyX3JlY29yZBgBIAEoCzIZLnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZFIMc2VydmVyUmVjb3JkEj4KDWNsaWVudF9y\
+      ZWNvcmQYAiABKAsyGS52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmRSDGNsaWVudFJlY29yZCKBAQoNRGVsZXRlZFJlY29yZBIS\
+      CgRuYW1lGAEgASgJUgRuYW1lEh8KC3JlY29yZF90eXBlGAIgASgJUgpyZWNvcmRUeXBlEjsKC2RlbGV0ZV90aW1lGAMgASgL\
+      MhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIKZGVsZXRlVGltZSJsChBHZXRSZWNvcmRSZXF1ZXN0EhIKBG5hbWUYASAB\
+      KAlSBG5hbWUSRAoMZGVzaXJlZF9rZXlzGAIgASgLMiEudmVuY2Vqby5yZWNvcmQudjEuRmllbGRTZWxlY3Rpb25SC2Rlc2ly\
+      ZWRLZXlzIkYKEUdldFJlY29yZFJlc3BvbnNlEjEKBnJlY29yZBgBIAEoCzIZLnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZFIG\
+      cmVjb3JkIooBChRMb29rdXBSZWNvcmRzUmVxdWVzdBIWCgZwYXJlbnQYASABKAlSBnBhcmVudBIUCgVuYW1lcxgCIAMoCVIF\
+      bmFtZXMSRAoMZGVzaXJlZF9rZXlzGAMgASgLMiEudmVuY2Vqby5yZWNvcmQudjEuRmllbGRTZWxlY3Rpb25SC2Rlc2lyZWRL\
+      ZXlzIlUKFUxvb2t1cFJlY29yZHNSZXNwb25zZRI8CgdyZXN1bHRzGAEgAygLMiIudmVuY2Vqby5yZWNvcmQudjEuT3BlcmF0\
+      aW9uUmVzdWx0UgdyZXN1bHRzIt8BChNRdWVyeVJlY29yZHNSZXF1ZXN0EhYKBnBhcmVudBgBIAEoCVIGcGFyZW50Ei4KBXF1\
+      ZXJ5GAIgASgLMhgudmVuY2Vqby5yZWNvcmQudjEuUXVlcnlSBXF1ZXJ5EkQKDGRlc2lyZWRfa2V5cxgDIAEoCzIhLnZlbmNl\
+      am8ucmVjb3JkLnYxLkZpZWxkU2VsZWN0aW9uUgtkZXNpcmVkS2V5cxIbCglwYWdlX3NpemUYBCABKAVSCHBhZ2VTaXplEh0K\
+      CnBhZ2VfdG9rZW4YBSABKAlSCXBhZ2VUb2tlbiKWAQoUUXVlcnlSZWNvcmRzUmVzcG9uc2USMwoHcmVjb3JkcxgBIAMoCzIZ\
+      LnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZFIHcmVjb3JkcxImCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAlSDW5leHRQYWdlVG9r\
+      ZW4SIQoMcmVzdW1lX3Rva2VuGAMgASgJUgtyZXN1bWVUb2tlbiJzChNDb3VudFJlY29yZHNSZXF1ZXN0EhYKBnBhcmVudBgB\
+      IAEoCVIGcGFyZW50Ei4KBXF1ZXJ5GAIgASgLMhgudmVuY2Vqby5yZWNvcmQudjEuUXVlcnlSBXF1ZXJ5EhQKBWxpbWl0GAMg\
+      ASgDUgVsaW1pdCJRChRDb3VudFJlY29yZHNSZXNwb25zZRIUCgVjb3VudBgBIAEoA1IFY291bnQSIwoNbGltaXRfcmVhY2hl\
+      ZBgCIAEoCFIMbGltaXRSZWFjaGVkImAKC0RlbGV0ZWRab25lEhIKBG5hbWUYASABKAlSBG5hbWUSPQoGcmVhc29uGAIgASgO\
+      MiUudmVuY2Vqby5yZWNvcmQudjEuWm9uZURlbGV0aW9uUmVhc29uUgZyZWFzb24idQobRmV0Y2hEYXRhYmFzZUNoYW5nZXNS\
+      ZXF1ZXN0EhYKBnBhcmVudBgBIAEoCVIGcGFyZW50EiEKDGNoYW5nZV90b2tlbhgCIAEoCVILY2hhbmdlVG9rZW4SGwoJcGFn\
+      ZV9zaXplGAMgASgFUghwYWdlU2l6ZSLlAQocRmV0Y2hEYXRhYmFzZUNoYW5nZXNSZXNwb25zZRI8Cg1jaGFuZ2VkX3pvbmVz\
+      GAEgAygLMhcudmVuY2Vqby5yZWNvcmQudjEuWm9uZVIMY2hhbmdlZFpvbmVzEkMKDWRlbGV0ZWRfem9uZXMYAiADKAsyHi52\
+      ZW5jZWpvLnJlY29yZC52MS5EZWxldGVkWm9uZVIMZGVsZXRlZFpvbmVzEiEKDGNoYW5nZV90b2tlbhgDIAEoCVILY2hhbmdl\
+      VG9rZW4SHwoLbW9yZV9jb21pbmcYBCABKAhSCm1vcmVDb21pbmci2gEKF0ZldGNoWm9uZUNoYW5nZXNSZXF1ZXN0EhYKBnBh\
+      cmVudBgBIAEoCVIGcGFyZW50EiEKDGNoYW5nZV90b2tlbhgCIAEoCVILY2hhbmdlVG9rZW4SRAoMZGVzaXJlZF9rZXlzGAMg\
+      ASgLMiEudmVuY2Vqby5yZWNvcmQudjEuRmllbGRTZWxlY3Rpb25SC2Rlc2lyZWRLZXlzEhsKCXBhZ2Vfc2l6ZRgEIAEoBVII\
+      cGFnZVNpemUSIQoMcmVjb3JkX3R5cGVzGAUgAygJUgtyZWNvcmRUeXBlcyLBAQoYRmV0Y2hab25lQ2hhbmdlc1Jlc3BvbnNl\
+      EjkKB2NoYW5nZXMYASADKAsyHy52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmRDaGFuZ2VSB2NoYW5nZXMSIQoMY2hhbmdlX3Rv\
+      a2VuGAIgASgJUgtjaGFuZ2VUb2tlbhIfCgttb3JlX2NvbWluZxgDIAEoCFIKbW9yZUNvbWluZxImCg9sYXN0X3JlcXVlc3Rf\
+      aWQYBCABKAlSDWxhc3RSZXF1ZXN0SWQijQEKDFJlY29yZENoYW5nZRI1CgdjaGFuZ2VkGAEgASgLMhkudmVuY2Vqby5yZWNv\
+      cmQudjEuUmVjb3JkSABSB2NoYW5nZWQSPAoHZGVsZXRlZBgCIAEoCzIgLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZWRSZWNv\
+      cmRIAFIHZGVsZXRlZEIICgZjaGFuZ2UixgIKEFN1YnNjcmliZVJlcXVlc3QSFgoGcGFyZW50GAEgASgJUgZwYXJlbnQSPAoH\
+      dGFyZ2V0cxgCIAMoCzIiLnZlbmNlam8ucmVjb3JkLnYxLlN1YnNjcmliZVRhcmdldFIHdGFyZ2V0cxIhCgxyZXN1bWVfdG9r\
+      ZW4YAyABKAlSC3Jlc3VtZVRva2VuEikKEGluY2x1ZGVfc25hcHNob3QYBCABKAhSD2luY2x1ZGVTbmFwc2hvdBJECgxkZXNp\
+      cmVkX2tleXMYBSABKAsyIS52ZW5jZWpvLnJlY29yZC52MS5GaWVsZFNlbGVjdGlvblILZGVzaXJlZEtleXMSSAoSaGVhcnRi\
+      ZWF0X2ludGVydmFsGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uUhFoZWFydGJlYXRJbnRlcnZhbCKAAQoPU3Vi\
+      c2NyaWJlVGFyZ2V0EhsKCXRhcmdldF9pZBgBIAEoBVIIdGFyZ2V0SWQSMAoFcXVlcnkYAyABKAsyGC52ZW5jZWpvLnJlY29y\
+      ZC52MS5RdWVyeUgAUgVxdWVyeRIUCgR6b25lGAQgASgJSABSBHpvbmVCCAoGdGFyZ2V0IsYGChFTdWJzY3JpYmVSZXNwb25z\
+      ZRIhCgxyZXN1bWVfdG9rZW4YASABKAlSC3Jlc3VtZVRva2VuEjsKC2NvbW1pdF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3Rv\
+      YnVmLlRpbWVzdGFtcFIKY29tbWl0VGltZRIeCgpoaXN0b3JpY2FsGAQgASgIUgpoaXN0b3JpY2FsEh0KCnRhcmdldF9pZHMY\
+      BSADKAVSCXRhcmdldElkcxJOCg5yZWNvcmRfbWF0Y2hlZBgKIAEoCzIlLnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZE1hdGNo\
+      ZWRFdmVudEgAUg1yZWNvcmRNYXRjaGVkElQKEHJlY29yZF91bm1hdGNoZWQYCyABKAsyJy52ZW5jZWpvLnJlY29yZC52MS5S\
+      ZWNvcmRVbm1hdGNoZWRFdmVudEgAUg9yZWNvcmRVbm1hdGNoZWQSTgoOcmVjb3JkX2RlbGV0ZWQYDCABKAsyJS52ZW5jZWpv\
+      LnJlY29yZC52MS5SZWNvcmREZWxldGVkRXZlbnRIAFINcmVjb3JkRGVsZXRlZBJICgx6b25lX2RlbGV0ZWQYDiABKAsyIy52\
+      ZW5jZWpvLnJlY29yZC52MS5ab25lRGVsZXRlZEV2ZW50SABSC3pvbmVEZWxldGVkEj8KCWNhdWdodF91cBgUIAEoCzIgLnZl\
+      bmNlam8ucmVjb3JkLnYxLkNhdWdodFVwRXZlbnRIAFIIY2F1Z2h0VXASQQoJaGVhcnRiZWF0GBUgASgLMiEudmVuY2Vqby5y\
+      ZWNvcmQudjEuSGVhcnRiZWF0RXZlbnRIAFIJaGVhcnRiZWF0EjUKBXJlc2V0GBYgASgLMh0udmVuY2Vqby5yZWNvcmQudjEu\
+      UmVzZXRFdmVudEgAUgVyZXNldBI7CgdjbG9zaW5nGBcgASgLMh8udmVuY2Vqby5yZWNvcmQudjEuQ2xvc2luZ0V2ZW50SABS\
+      B2Nsb3NpbmcSSwoNdGFyZ2V0X2ZhaWxlZBgYIAEoCzIkLnZlbmNlam8ucmVjb3JkLnYxLlRhcmdldEZhaWxlZEV2ZW50SABS\
+      DHRhcmdldEZhaWxlZEIHCgVldmVudEoECAIQAyKaAQoSUmVjb3JkTWF0Y2hlZEV2ZW50EjEKBnJlY29yZBgBIAEoCzIZLnZl\
+      bmNlam8ucmVjb3JkLnYxLlJlY29yZFIGcmVjb3JkEjIKBnJlYXNvbhgCIAEoDjIaLnZlbmNlam8ucmVjb3JkLnYxLkZpcmVz\
+      T25SBnJlYXNvbhIdCgpyZXF1ZXN0X2lkGAMgASgJUglyZXF1ZXN0SWQiKgoUUmVjb3JkVW5tYXRjaGVkRXZlbnQSEgoEbmFt\
+      ZRgBIAEoCVIEbmFtZSJOChJSZWNvcmREZWxldGVkRXZlbnQSOAoGcmVjb3JkGAEgASgLMiAudmVuY2Vqby5yZWNvcmQudjEu\
+      RGVsZXRlZFJlY29yZFIGcmVjb3JkIkYKEFpvbmVEZWxldGVkRXZlbnQSMgoEem9uZRgBIAEoCzIeLnZlbmNlam8ucmVjb3Jk\
+      LnYxLkRlbGV0ZWRab25lUgR6b25lIkEKDUNhdWdodFVwRXZlbnQSMAoUcmVwbGF5ZWRfZXZlbnRfY291bnQYASABKANSEnJl\
+      cGxheWVkRXZlbnRDb3VudCJNCg5IZWFydGJlYXRFdmVudBI7CgtzZXJ2ZXJfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1\
+      Zi5UaW1lc3RhbXBSCnNlcnZlclRpbWUiRAoKUmVzZXRFdmVudBI2CgZyZWFzb24YASABKA4yHi52ZW5jZWpvLnJlY29yZC52\
+      MS5SZXNldFJlYXNvblIGcmVhc29uIoIBCgxDbG9zaW5nRXZlbnQSNgoGcmVhc29uGAEgASgOMh4udmVuY2Vqby5yZWNvcmQu\
+      djEuQ2xvc2VSZWFzb25SBnJlYXNvbhI6CgtyZXRyeV9kZWxheRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvblIK\
+      cmV0cnlEZWxheSJnChFUYXJnZXRGYWlsZWRFdmVudBIbCgl0YXJnZXRfaWQYASABKAVSCHRhcmdldElkEjUKBnN0YXR1cxgC\
+      IAEoCzIdLnZlbmNlam8ucmVjb3JkLnYxLkl0ZW1TdGF0dXNSBnN0YXR1cyJxChFDcmVhdGVab25lUmVxdWVzdBIWCgZwYXJl\
+      bnQYASABKAlSBnBhcmVudBIXCgd6b25lX2lkGAIgASgJUgZ6b25lSWQSKwoEem9uZRgDIAEoCzIXLnZlbmNlam8ucmVjb3Jk\
+      LnYxLlpvbmVSBHpvbmUiQQoSQ3JlYXRlWm9uZVJlc3BvbnNlEisKBHpvbmUYASABKAsyFy52ZW5jZWpvLnJlY29yZC52MS5a\
+      b25lUgR6b25lIiQKDkdldFpvbmVSZXF1ZXN0EhIKBG5hbWUYASABKAlSBG5hbWUiPgoPR2V0Wm9uZVJlc3BvbnNlEisKBHpv\
+      bmUYASABKAsyFy52ZW5jZWpvLnJlY29yZC52MS5ab25lUgR6b25lImYKEExpc3Rab25lc1JlcXVlc3QSFgoGcGFyZW50GAEg\
+      ASgJUgZwYXJlbnQSGwoJcGFnZV9zaXplGAIgASgFUghwYWdlU2l6ZRIdCgpwYWdlX3Rva2VuGAMgASgJUglwYWdlVG9rZW4i\
+      agoRTGlzdFpvbmVzUmVzcG9uc2USLQoFem9uZXMYASADKAsyFy52ZW5jZWpvLnJlY29yZC52MS5ab25lUgV6b25lcxImCg9u\
+      ZXh0X3BhZ2VfdG9rZW4YAiABKAlSDW5leHRQYWdlVG9rZW4iOwoRRGVsZXRlWm9uZVJlcXVlc3QSEgoEbmFtZRgBIAEoCVIE\
+      bmFtZRISCgRldGFnGAIgASgJUgRldGFnIhQKEkRlbGV0ZVpvbmVSZXNwb25zZSrYAQoKQ29tcGFyYXRvchIaChZDT01QQVJB\
+      VE9SX1VOU1BFQ0lGSUVEEAASFAoQQ09NUEFSQVRPUl9FUVVBTBABEhgKFENPTVBBUkFUT1JfTk9UX0VRVUFMEAISGAoUQ09N\
+      UEFSQVRPUl9MRVNTX1RIQU4QAxIhCh1DT01QQVJBVE9SX0xFU1NfVEhBTl9PUl9FUVVBTBAEEhsKF0NPTVBBUkFUT1JfR1JF\
+      QVRFUl9USEFOEAUSJAogQ09NUEFSQVRPUl9HUkVBVEVSX1RIQU5fT1JfRVFVQUwQBiqmAQoKU2F2ZVBvbGljeRIbChdTQVZF\
+      X1BPTElDWV9VTlNQRUNJRklFRBAAEioKJlNBVkVfUE9MSUNZX0lGX1NFUlZFUl9SRUNPUkRfVU5DSEFOR0VEEAESHAoYU0FW\
+      RV9QT0xJQ1lfQ0hBTkdFRF9LRVlTEAISGAoUU0FWRV9QT0xJQ1lfQUxMX0tFWVMQAxIXChNTQVZFX1BPTElDWV9SRVBMQUNF\
+      EAQqXAoSWm9uZURlbGV0aW9uUmVhc29uEiQKIFpPTkVfREVMRVRJT05fUkVBU09OX1VOU1BFQ0lGSUVEEAASIAocWk9ORV9E\
+      RUxFVElPTl9SRUFTT05fREVMRVRFRBABKk8KB0ZpcmVzT24SGAoURklSRVNfT05fVU5TUEVDSUZJRUQQABIVChFGSVJFU19P\
+      Tl9DUkVBVElPThABEhMKD0ZJUkVTX09OX1VQREFURRACKpkBCgtSZXNldFJlYXNvbhIcChhSRVNFVF9SRUFTT05fVU5TUEVD\
+      SUZJRUQQABIeChpSRVNFVF9SRUFTT05fVE9LRU5fRVhQSVJFRBABEh4KGlJFU0VUX1JFQVNPTl9UT0tFTl9VTktOT1dOEAIS\
+      LAooUkVTRVRfUkVBU09OX1NFUlZFUl9SRVNUT1JFRF9GUk9NX0JBQ0tVUBAEKrQBCgtDbG9zZVJlYXNvbhIcChhDTE9TRV9S\
+      RUFTT05fVU5TUEVDSUZJRUQQABIgChxDTE9TRV9SRUFTT05fU0VSVkVSX0RSQUlOSU5HEAESIAocQ0xPU0VfUkVBU09OX1NF\
+      U1NJT05fUkVWT0tFRBAEEhgKFENMT1NFX1JFQVNPTl9NQVhfQUdFEAUSKQolQ0xPU0VfUkVBU09OX1JFUExBQ0VEX0JZX05F\
+      V0VSX1NUUkVBTRAGMpEJCg1SZWNvcmRTZXJ2aWNlElkKCkNyZWF0ZVpvbmUSJC52ZW5jZWpvLnJlY29yZC52MS5DcmVhdGVa\
+      b25lUmVxdWVzdBolLnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVpvbmVSZXNwb25zZRJQCgdHZXRab25lEiEudmVuY2Vqby5y\
+      ZWNvcmQudjEuR2V0Wm9uZVJlcXVlc3QaIi52ZW5jZWpvLnJlY29yZC52MS5HZXRab25lUmVzcG9uc2USVgoJTGlzdFpvbmVz\
+      EiMudmVuY2Vqby5yZWNvcmQudjEuTGlzdFpvbmVzUmVxdWVzdBokLnZlbmNlam8ucmVjb3JkLnYxLkxpc3Rab25lc1Jlc3Bv\
+      bnNlElkKCkRlbGV0ZVpvbmUSJC52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVab25lUmVxdWVzdBolLnZlbmNlam8ucmVjb3Jk\
+      LnYxLkRlbGV0ZVpvbmVSZXNwb25zZRJiCg1Nb2RpZnlSZWNvcmRzEicudmVuY2Vqby5yZWNvcmQudjEuTW9kaWZ5UmVjb3Jk\
+      c1JlcXVlc3QaKC52ZW5jZWpvLnJlY29yZC52MS5Nb2RpZnlSZWNvcmRzUmVzcG9uc2USVgoJR2V0UmVjb3JkEiMudmVuY2Vq\
+      by5yZWNvcmQudjEuR2V0UmVjb3JkUmVxdWVzdBokLnZlbmNlam8ucmVjb3JkLnYxLkdldFJlY29yZFJlc3BvbnNlEmIKDUxv\
+      b2t1cFJlY29yZHMSJy52ZW5jZWpvLnJlY29yZC52MS5Mb29rdXBSZWNvcmRzUmVxdWVzdBooLnZlbmNlam8ucmVjb3JkLnYx\
+      Lkxvb2t1cFJlY29yZHNSZXNwb25zZRJfCgxRdWVyeVJlY29yZHMSJi52ZW5jZWpvLnJlY29yZC52MS5RdWVyeVJlY29yZHNS\
+      ZXF1ZXN0GicudmVuY2Vqby5yZWNvcmQudjEuUXVlcnlSZWNvcmRzUmVzcG9uc2USXwoMQ291bnRSZWNvcmRzEiYudmVuY2Vq\
+      by5yZWNvcmQudjEuQ291bnRSZWNvcmRzUmVxdWVzdBonLnZlbmNlam8ucmVjb3JkLnYxLkNvdW50UmVjb3Jkc1Jlc3BvbnNl\
+      EncKFEZldGNoRGF0YWJhc2VDaGFuZ2VzEi4udmVuY2Vqby5yZWNvcmQudjEuRmV0Y2hEYXRhYmFzZUNoYW5nZXNSZXF1ZXN0\
+      Gi8udmVuY2Vqby5yZWNvcmQudjEuRmV0Y2hEYXRhYmFzZUNoYW5nZXNSZXNwb25zZRJrChBGZXRjaFpvbmVDaGFuZ2VzEiou\
+      dmVuY2Vqby5yZWNvcmQudjEuRmV0Y2hab25lQ2hhbmdlc1JlcXVlc3QaKy52ZW5jZWpvLnJlY29yZC52MS5GZXRjaFpvbmVD\
+      aGFuZ2VzUmVzcG9uc2USWAoJU3Vic2NyaWJlEiMudmVuY2Vqby5yZWNvcmQudjEuU3Vic2NyaWJlUmVxdWVzdBokLnZlbmNl\
+      am8ucmVjb3JkLnYxLlN1YnNjcmliZVJlc3BvbnNlMAFCawoVZGV2LnZlbmNlam8ucmVjb3JkLnYxUAFaJnZlbmNlam8uZXhh\
+      bXBsZS9nZW4vcmVjb3JkL3YxO3JlY29yZHYxqgIRVmVuY2Vqby5SZWNvcmQuVjHqAhNWZW5jZWpvOjpSZWNvcmQ6OlYxYgZw\
+      cm90bzM=
       """,
     dependencies: { [VencejoProtobuf::Google.anyProto, VencejoProtobuf::Google.durationProto, VencejoProtobuf::Google.timestampProto] }
   )
@@ -740,7 +753,10 @@ extension Record {
     public var recordType: Swift::String = ""
     /// Exactly one of the two, or neither for all records.
     public var criteria: Criteria?
-    /// Record name is appended as the last key, so the order is total.
+    /// Record name is appended as the last key, in the direction of the key before
+    /// it, so the order is total. Without keys the order is that of the index the
+    /// predicate is looked up in: the field of its first comparison by order, the
+    /// distance, or the record name.
     public var sort: [VencejoAPI::Record.SortDescriptor] = []
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
@@ -791,8 +807,8 @@ extension Record {
     public enum Criteria: VencejoProtobuf::OneofValue {
       case predicate(VencejoAPI::Record.Predicate)
       /// AIP-160 text with the functions beginsWith(f, "x"), in(f, 1, 2),
-      /// contains(f, "x"), containsAll(f, "x", "y"), present(f) and
-      /// distance(f, lat, lon) < 500.
+      /// contains(f, "x"), containsAll(f, "x", "y"), present(f),
+      /// search("two words") and distance(f, lat, lon) < 500.
       case filter(Swift::String)
     }
   }
@@ -917,6 +933,12 @@ extension Record {
             self.kind = nil
             reader.message(into: &value)
             self.kind = .listContains(value)
+          case 66:
+            var value = VencejoAPI::Record.TokenSearch()
+            if case .search(let old)? = self.kind { value = old }
+            self.kind = nil
+            reader.message(into: &value)
+            self.kind = .search(value)
           case 74:
             var value = VencejoAPI::Record.Distance()
             if case .distance(let old)? = self.kind { value = old }
@@ -945,6 +967,7 @@ extension Record {
         case .`in`(let value)?: writer.message(42, value)
         case .beginsWith(let value)?: writer.message(50, value)
         case .listContains(let value)?: writer.message(58, value)
+        case .search(let value)?: writer.message(66, value)
         case .distance(let value)?: writer.message(74, value)
         case .presence(let value)?: writer.message(82, value)
         }
@@ -987,6 +1010,7 @@ extension Record {
       case `in`(VencejoAPI::Record.Membership)
       case beginsWith(VencejoAPI::Record.StringMatch)
       case listContains(VencejoAPI::Record.ListContains)
+      case search(VencejoAPI::Record.TokenSearch)
       case distance(VencejoAPI::Record.Distance)
       case presence(VencejoAPI::Record.FieldPresence)
     }
@@ -1181,6 +1205,51 @@ extension Record {
       if self.all { writer.bool(24, self.all) }
       writer.message(18, self.values)
       if !self.field.isEmpty { writer.string(10, self.field) }
+    }
+  }
+
+  /// Case and accent insensitive, over strings and lists of strings. Of each field
+  /// the first 2,000 words count.
+  public struct TokenSearch: VencejoProtobuf::Message {
+    /// At most 32. One that holds several words means all those words.
+    public var tokens: [Swift::String] = []
+    /// False: any of the tokens. True: all of them.
+    public var all: Swift::Bool = false
+    /// Empty: every field.
+    public var fields: [Swift::String] = []
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.TokenSearch" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      tokens: [Swift::String] = [],
+      all: Swift::Bool = false,
+      fields: [Swift::String] = []
+    ) {
+      self.tokens = tokens
+      self.all = all
+      self.fields = fields
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.tokens)
+        case 16: self.all = reader.bool()
+        case 26: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.fields)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      writer.list(VencejoProtobuf::Wire.String.self, 26, self.fields)
+      if self.all { writer.bool(16, self.all) }
+      writer.list(VencejoProtobuf::Wire.String.self, 10, self.tokens)
     }
   }
 
@@ -2018,6 +2087,8 @@ extension Record {
     }
   }
 
+  /// A page may be shorter than asked for, or empty, and have a next_page_token:
+  /// an answer reads a bounded number of rows whatever the query asks.
   public struct QueryRecordsResponse: VencejoProtobuf::Message {
     public var records: [VencejoAPI::Record.Record] = []
     public var nextPageToken: Swift::String = ""
@@ -2056,6 +2127,94 @@ extension Record {
       if !self.resumeToken.isEmpty { writer.string(26, self.resumeToken) }
       if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
       writer.message(10, self.records)
+    }
+  }
+
+  public struct CountRecordsRequest: VencejoProtobuf::Message {
+    /// A database or one zone.
+    public var parent: Swift::String = ""
+    public var query: VencejoAPI::Record.Query?
+    /// Stop counting here; 0 counts as far as the server goes: at least 20,000.
+    public var limit: Swift::Int64 = 0
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.CountRecordsRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      parent: Swift::String = "",
+      query: VencejoAPI::Record.Query? = nil,
+      limit: Swift::Int64 = 0
+    ) {
+      self.parent = parent
+      self.query = query
+      self.limit = limit
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.parent = reader.string()
+        case 18: reader.message(into: &self.query)
+        case 24: self.limit = reader.int64()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.limit != 0 { writer.int64(24, self.limit) }
+      if let value = self.query { writer.message(18, value) }
+      if !self.parent.isEmpty { writer.string(10, self.parent) }
+    }
+  }
+
+  public struct CountRecordsResponse: VencejoProtobuf::Message {
+    public var count: Swift::Int64 = 0
+    /// There may be more.
+    public var limitReached: Swift::Bool = false
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.CountRecordsResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      count: Swift::Int64 = 0,
+      limitReached: Swift::Bool = false
+    ) {
+      self.count = count
+      self.limitReached = limitReached
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.count = reader.int64()
+        case 16: self.limitReached = reader.bool()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.limitReached { writer.bool(16, self.limitReached) }
+      if self.count != 0 { writer.int64(8, self.count) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.count != right.count { return false }
+      if left.limitReached != right.limitReached { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.count)
+      hasher.combine(self.limitReached)
+      hasher.combine(self.unknownFields)
     }
   }
 
@@ -2101,6 +2260,108 @@ extension Record {
       hasher.combine(self.name)
       hasher.combine(self.reason)
       hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct FetchDatabaseChangesRequest: VencejoProtobuf::Message {
+    /// Format: containers/{container}/databases/{database}
+    public var parent: Swift::String = ""
+    /// Empty: from the beginning. Of an earlier answer to this rpc.
+    public var changeToken: Swift::String = ""
+    /// Zones. Default 100, at most 1000.
+    public var pageSize: Swift::Int32 = 0
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.FetchDatabaseChangesRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      parent: Swift::String = "",
+      changeToken: Swift::String = "",
+      pageSize: Swift::Int32 = 0
+    ) {
+      self.parent = parent
+      self.changeToken = changeToken
+      self.pageSize = pageSize
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.parent = reader.string()
+        case 18: self.changeToken = reader.string()
+        case 24: self.pageSize = reader.int32()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.pageSize != 0 { writer.int32(24, self.pageSize) }
+      if !self.changeToken.isEmpty { writer.string(18, self.changeToken) }
+      if !self.parent.isEmpty { writer.string(10, self.parent) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.parent != right.parent { return false }
+      if left.changeToken != right.changeToken { return false }
+      if left.pageSize != right.pageSize { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.parent)
+      hasher.combine(self.changeToken)
+      hasher.combine(self.pageSize)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct FetchDatabaseChangesResponse: VencejoProtobuf::Message {
+    /// Oldest change first. A zone made anew under the name of a deleted one is
+    /// only here; its old change tokens are refused as expired.
+    public var changedZones: [VencejoAPI::Record.Zone] = []
+    public var deletedZones: [VencejoAPI::Record.DeletedZone] = []
+    public var changeToken: Swift::String = ""
+    public var moreComing: Swift::Bool = false
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.FetchDatabaseChangesResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      changedZones: [VencejoAPI::Record.Zone] = [],
+      deletedZones: [VencejoAPI::Record.DeletedZone] = [],
+      changeToken: Swift::String = "",
+      moreComing: Swift::Bool = false
+    ) {
+      self.changedZones = changedZones
+      self.deletedZones = deletedZones
+      self.changeToken = changeToken
+      self.moreComing = moreComing
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.changedZones)
+        case 18: reader.message(into: &self.deletedZones)
+        case 26: self.changeToken = reader.string()
+        case 32: self.moreComing = reader.bool()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.moreComing { writer.bool(32, self.moreComing) }
+      if !self.changeToken.isEmpty { writer.string(26, self.changeToken) }
+      writer.message(18, self.deletedZones)
+      writer.message(10, self.changedZones)
     }
   }
 
@@ -3210,6 +3471,9 @@ extension Record {
     /// one by one.
     func lookupRecords(_ request: VencejoAPI::Record.LookupRecordsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.LookupRecordsResponse
     func queryRecords(_ request: VencejoAPI::Record.QueryRecordsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.QueryRecordsResponse
+    func countRecords(_ request: VencejoAPI::Record.CountRecordsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CountRecordsResponse
+    /// Which zones of a database changed since the token.
+    func fetchDatabaseChanges(_ request: VencejoAPI::Record.FetchDatabaseChangesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.FetchDatabaseChangesResponse
     /// Which records of a zone changed since the token: latest state of each,
     /// plus tombstones.
     func fetchZoneChanges(_ request: VencejoAPI::Record.FetchZoneChangesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.FetchZoneChangesResponse
@@ -3263,6 +3527,13 @@ extension Record {
     public func queryRecords(_ request: VencejoAPI::Record.QueryRecordsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.QueryRecordsResponse {
       try await self.channel.unary("/vencejo.record.v1.RecordService/QueryRecords", request, options)
     }
+    public func countRecords(_ request: VencejoAPI::Record.CountRecordsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.CountRecordsResponse {
+      try await self.channel.unary("/vencejo.record.v1.RecordService/CountRecords", request, options)
+    }
+    /// Which zones of a database changed since the token.
+    public func fetchDatabaseChanges(_ request: VencejoAPI::Record.FetchDatabaseChangesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.FetchDatabaseChangesResponse {
+      try await self.channel.unary("/vencejo.record.v1.RecordService/FetchDatabaseChanges", request, options)
+    }
     /// Which records of a zone changed since the token: latest state of each,
     /// plus tombstones.
     public func fetchZoneChanges(_ request: VencejoAPI::Record.FetchZoneChangesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.FetchZoneChangesResponse {
@@ -3289,6 +3560,8 @@ extension Record.RecordService {
       .unary("/vencejo.record.v1.RecordService/GetRecord", self.getRecord),
       .unary("/vencejo.record.v1.RecordService/LookupRecords", self.lookupRecords),
       .unary("/vencejo.record.v1.RecordService/QueryRecords", self.queryRecords),
+      .unary("/vencejo.record.v1.RecordService/CountRecords", self.countRecords),
+      .unary("/vencejo.record.v1.RecordService/FetchDatabaseChanges", self.fetchDatabaseChanges),
       .unary("/vencejo.record.v1.RecordService/FetchZoneChanges", self.fetchZoneChanges),
       .serverStreaming("/vencejo.record.v1.RecordService/Subscribe", self.subscribe),
     ]
@@ -3316,6 +3589,12 @@ extension Record.RecordService {
   }
   public func queryRecords(_ request: VencejoAPI::Record.QueryRecordsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.QueryRecordsResponse {
     throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/QueryRecords")
+  }
+  public func countRecords(_ request: VencejoAPI::Record.CountRecordsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CountRecordsResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/CountRecords")
+  }
+  public func fetchDatabaseChanges(_ request: VencejoAPI::Record.FetchDatabaseChangesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.FetchDatabaseChangesResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/FetchDatabaseChanges")
   }
   public func fetchZoneChanges(_ request: VencejoAPI::Record.FetchZoneChangesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.FetchZoneChangesResponse {
     throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/FetchZoneChanges")

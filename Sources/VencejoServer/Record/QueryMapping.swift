@@ -2,6 +2,15 @@ import VencejoAPI
 import VencejoStore
 
 extension Record.Query {
+  /// As ``stored(in:zone:caller:)``, of a request's field `query`.
+  func checked(
+    in database: DatabaseID, zone: ZoneID?, caller: RecordCaller
+  ) throws(StoreError) -> RecordQuery {
+    try checking("query") { () throws(RecordViolation) in
+      try stored(in: database, zone: zone, caller: caller)
+    }
+  }
+
   /// The query in the store's words; checked there. References of a text filter name records of
   /// `zone`.
   func stored(
@@ -54,6 +63,8 @@ extension Record.Predicate {
       return .listContains(
         field: contains.field, try Self.values(contains.values, contains.field, database, caller),
         all: contains.all)
+    case .search(let search)?:
+      return .search(words: search.tokens, all: search.all, fields: search.fields)
     case .distance(let distance)?:
       guard let center = distance.center else {
         throw RecordViolation("predicate.distance.center", "a distance needs a center")

@@ -2,33 +2,85 @@ import Synchronization
 import VencejoHTTP2
 import VencejoStore
 
-/// Wakes the streams that listen to a database when something was committed there; they read it
-/// from the log.
+/// Wakes the streams that a commit concerns; they read it from the log. What concerns a stream is
+/// looked up by the changed record's values, so a commit costs the same whoever else listens.
 final class RecordHub: Sendable {
-  private let streams = Mutex<[Int64: [ObjectIdentifier: RecordStream]]>([:])
+  private struct Listener: Sendable {
+    var stream: RecordStream
+    /// Where the oldest commit begins that concerns the stream and that it has not read; nil when
+    /// there is none.
+    var unread: Int64?
+  }
+
+  private struct Listeners {
+    var byStream: [ObjectIdentifier: Listener] = [:]
+    var index = FeedIndex<ObjectIdentifier>()
+  }
+
+  private struct State {
+    var databases: [Int64: Listeners] = [:]
+    /// Position of the last commit that was published.
+    var head: Int64 = 0
+  }
+
+  private let state = Mutex(State())
 
   /// `database` is the internal key.
-  func add(_ stream: RecordStream, database: Int64) {
-    streams.withLock { $0[database, default: [:]][ObjectIdentifier(stream)] = stream }
+  func add(_ stream: RecordStream, _ feed: RecordFeed, database: Int64) {
+    state.withLock { state in
+      let id = ObjectIdentifier(stream)
+      // What was committed before is not known here: all of it is unread.
+      state.databases[database, default: Listeners()].byStream[id] =
+        Listener(stream: stream, unread: 0)
+      state.databases[database]?.index.add(id, feed)
+    }
   }
 
   func remove(_ stream: RecordStream, database: Int64) {
-    streams.withLock { streams in
-      streams[database]?[ObjectIdentifier(stream)] = nil
-      if streams[database]?.isEmpty == true { streams[database] = nil }
+    state.withLock { state in
+      let id = ObjectIdentifier(stream)
+      state.databases[database]?.byStream[id] = nil
+      state.databases[database]?.index.remove(id)
+      if state.databases[database]?.byStream.isEmpty == true { state.databases[database] = nil }
+    }
+  }
+
+  /// Where a stream that has read up to `position` goes on, and whether there is something to
+  /// read: it asks before each reading, which then counts as done.
+  func next(
+    _ stream: RecordStream, database: Int64, position: Int64
+  ) -> (position: Int64, isBehind: Bool) {
+    state.withLock { state in
+      let id = ObjectIdentifier(stream)
+      guard let unread = state.databases[database]?.byStream[id]?.unread else {
+        // Nothing up to here concerned it.
+        return (max(position, state.head), false)
+      }
+      state.databases[database]?.byStream[id]?.unread = nil
+      return (max(position, unread), true)
     }
   }
 
   /// On the writer's thread, in the order of commits.
   func publish(_ batch: CommittedBatch) {
-    var touched: Set<Int64> = []
-    for event in batch.transactions.joined() {
-      if let mark = event.payload as? RecordsTouched { touched.insert(mark.database) }
+    let listeners = state.withLock { state -> [RecordStream] in
+      state.head = batch.head
+      var woken: [ObjectIdentifier: RecordStream] = [:]
+      for event in batch.transactions.joined() {
+        guard let touched = event.payload as? RecordsTouched,
+          let ids = state.databases[touched.database]?.index.concerned(by: touched)
+        else { continue }
+        for id in ids {
+          guard let listener = state.databases[touched.database]?.byStream[id] else { continue }
+          if listener.unread == nil {
+            state.databases[touched.database]?.byStream[id]?.unread = batch.base
+          }
+          woken[id] = listener.stream
+        }
+      }
+      return Array(woken.values)
     }
-    guard !touched.isEmpty else { return }
-    let listeners = streams.withLock { streams in
-      touched.flatMap { streams[$0].map { Array($0.values) } ?? [] }
-    }
+    guard !listeners.isEmpty else { return }
     // One enqueue per loop.
     for (_, group) in Dictionary(grouping: listeners, by: { ObjectIdentifier($0.loop) }) {
       group.first?.loop.execute { for stream in group { stream.fallBehind() } }

@@ -34,6 +34,18 @@ struct RecordServer: Record.RecordService {
     }
   }
 
+  /// A database, or one zone of it.
+  private func place(
+    _ parent: String, _ caller: RecordCaller
+  ) throws(StoreError) -> (DatabaseID, ZoneID?) {
+    // A zone's name has two segments more than a database's.
+    guard parent.utf8.count(where: { $0 == UInt8(ascii: "/") }) > 3 else {
+      return (try database(parent, caller), nil)
+    }
+    let zone = try zone(parent, "parent", caller)
+    return (zone.database, zone)
+  }
+
   /// AIP-158: 0 is the default, more than the most is the most, less than 0 is an error.
   private func pageSize(_ asked: Int32) throws(StoreError) -> Int {
     guard asked >= 0 else {
@@ -182,13 +194,8 @@ struct RecordServer: Record.RecordService {
   {
     try await answering(.record) {
       let caller = try await caller(context)
-      // A zone's name has two segments more than a database's.
-      let isZone = request.parent.utf8.count { $0 == UInt8(ascii: "/") } > 3
-      let zone = isZone ? try zone(request.parent, "parent", caller) : nil
-      let database = try zone?.database ?? database(request.parent, caller)
-      let query = try checking("query") { () throws(RecordViolation) in
-        try (request.query ?? .init()).stored(in: database, zone: zone, caller: caller)
-      }
+      let (database, zone) = try place(request.parent, caller)
+      let query = try (request.query ?? .init()).checked(in: database, zone: zone, caller: caller)
       let size = try pageSize(request.pageSize)
       let page = try await store.readRecords(database, caller: caller) {
         try $0.queryRecords(
@@ -200,6 +207,45 @@ struct RecordServer: Record.RecordService {
         nextPageToken: page.nextPageToken ?? "",
         resumeToken: request.pageToken.isEmpty
           ? store.tokens.databaseToken(database, position: page.position, now: store.now) : "")
+    }
+  }
+
+  func countRecords(_ request: Record.CountRecordsRequest, _ context: ServerContext)
+    async throws -> Record.CountRecordsResponse
+  {
+    try await answering(.record) {
+      let caller = try await caller(context)
+      let (database, zone) = try place(request.parent, caller)
+      let query = try (request.query ?? .init()).checked(in: database, zone: zone, caller: caller)
+      guard request.limit >= 0 else {
+        throw StoreError(RecordViolation("limit", "limit must not be negative"))
+      }
+      let result = try await store.readRecords(database, caller: caller) {
+        try $0.countRecords(query, zone: zone, in: $1, limit: request.limit)
+      }
+      return Record.CountRecordsResponse(count: result.count, limitReached: !result.isExact)
+    }
+  }
+
+  func fetchDatabaseChanges(
+    _ request: Record.FetchDatabaseChangesRequest, _ context: ServerContext
+  ) async throws -> Record.FetchDatabaseChangesResponse {
+    try await answering(.record) {
+      let caller = try await caller(context)
+      let id = try database(request.parent, caller)
+      let size = try pageSize(request.pageSize)
+      return try await store.readRecords(id, caller: caller) { transaction, database in
+        let (tokens, now) = (transaction.tokens, transaction.now)
+        let position = try tokens.position(
+          ofDatabaseChangeToken: request.changeToken, id, now: now)
+        let changes = try transaction.databaseChanges(
+          in: database, after: position, pageSize: size)
+        return Record.FetchDatabaseChangesResponse(
+          changedZones: changes.changed.map { Record.Zone($0, tokens, now: now) },
+          deletedZones: changes.deleted.map { .init(name: $0.name, reason: .deleted) },
+          changeToken: tokens.databaseChangeToken(id, position: changes.position, now: now),
+          moreComing: changes.moreComing)
+      }
     }
   }
 

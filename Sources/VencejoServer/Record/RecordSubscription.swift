@@ -27,7 +27,7 @@ struct RecordSubscription {
     // Checked before the stream counts among those of its session.
     let (database, start, reset, missing) = try await begin(request)
     // From here on no commit goes by unnoticed; the log is read after this.
-    hub.add(stream, database: database.key)
+    hub.add(stream, feed, database: database.key)
     streams.add(stream)
     stream.onLoop { stream.startTimer() }
     defer {
@@ -45,7 +45,7 @@ struct RecordSubscription {
     if reset != nil || (request.includeSnapshot && request.resumeToken.isEmpty) {
       try await sendSnapshot(stream)
     }
-    try await follow(stream, from: start)
+    try await follow(stream, from: start, database: database.key)
     try await finish(stream)
   }
 
@@ -90,18 +90,18 @@ struct RecordSubscription {
   /// is told again.
   private func sendSnapshot(_ stream: RecordStream) async throws {
     for (index, id) in feed.targetIDs.enumerated() {
-      var last: RecordID?
+      var last: SnapshotPlace?
       repeat {
-        let records = try await store.readRecords(feed.database, caller: caller) { [last] in
+        let page = try await store.readRecords(feed.database, caller: caller) { [last] in
           try $0.feedSnapshot(feed, target: index, in: $1, after: last, limit: Self.pageSize)
         }
-        for record in records {
+        for record in page.records {
           guard stream.end == nil else { return }
           try await send(
             .recordMatched(.init(record: Record.Record(record, keeping: keys))), targets: [id],
             historical: true)
         }
-        last = records.last?.id
+        last = page.next
       } while last != nil
     }
   }
@@ -109,21 +109,31 @@ struct RecordSubscription {
   // MARK: The log
 
   /// Until the stream ends.
-  private func follow(_ stream: RecordStream, from start: Int64) async throws {
+  private func follow(
+    _ stream: RecordStream, from start: Int64, database: Int64
+  ) async throws {
     var position = start
     var replayed: Int64 = 0
     var caughtUp = false
+    var isReading = false
     var lastSent = ContinuousClock.now
     while stream.end == nil {
       try Task.checkCancellation()
-      let page = try await store.readRecords(feed.database, caller: caller) { [position] in
-        try $0.feedPage(feed, in: $1, after: position, limit: Self.pageSize)
+      if !isReading {
+        // Commits that do not concern the targets are passed over unread.
+        (position, isReading) = hub.next(stream, database: database, position: position)
       }
-      let count = try await send(page, stream, historical: !caughtUp)
-      replayed += count
-      position = page.position
-      if count > 0 { lastSent = .now }
-      guard page.isAtHead else { continue }
+      if isReading {
+        let page = try await store.readRecords(feed.database, caller: caller) { [position] in
+          try $0.feedPage(feed, in: $1, after: position, limit: Self.pageSize)
+        }
+        let count = try await send(page, stream, historical: !caughtUp)
+        replayed += count
+        position = page.position
+        if count > 0 { lastSent = .now }
+        guard page.isAtHead else { continue }
+        isReading = false
+      }
       if !caughtUp {
         caughtUp = true
         try await send(

@@ -6,7 +6,7 @@ enum Schema {
   /// "VENC": marks a file as ours.
   static let application: Int32 = 0x5645_4e43
 
-  static let migrations: [Migration] = [core, auth, chat, records, conversation]
+  static let migrations: [Migration] = [core, auth, chat, records, conversation, recordIndexes]
 
   static let core = Migration(
     name: "core",

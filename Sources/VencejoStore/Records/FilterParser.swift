@@ -7,7 +7,7 @@
 //   operator   = "=" "!=" "<" "<=" ">" ">=" ":"      f:x  list f holds x;  f:* f is present
 //   value      = "text" | 'text' | number | RFC 3339 time | bare word
 //              | timestamp("…") | reference("record") | bytes("hex")
-//   call       = beginsWith(f, "x") | in(f, v, …) | contains(f, v, …) | containsAll(f, v, …)
+//   call       = search("x y", f, …) | beginsWith(f, "x") | in(f, v, …) | contains(f, v, …) | containsAll(f, v, …)
 //              | present(f) | distance(f, lat, lon) < metres
 
 extension Predicate {
@@ -123,6 +123,7 @@ struct FilterParser {
   }
 
   private mutating func call(_ name: String) throws(RecordViolation) -> Predicate {
+    if name == "search" { return try search() }
     guard case .word(let field)? = peek?.kind else { throw wrong("expected a field") }
     at += 1
     switch name {
@@ -152,9 +153,22 @@ struct FilterParser {
     default:
       throw RecordViolation(
         "filter",
-        "no function \(name); there are beginsWith, in, contains, containsAll, present"
-          + " and distance")
+        "no function \(name); there are beginsWith, in, contains, containsAll, present,"
+          + " search and distance")
     }
+  }
+
+  /// `search("all these words", field, …)`; without fields in any.
+  private mutating func search() throws(RecordViolation) -> Predicate {
+    guard case .string(let words) = try value() else { throw wrong("expected words in quotes") }
+    var fields: [String] = []
+    while take(",") {
+      guard case .word(let field)? = peek?.kind else { throw wrong("expected a field") }
+      at += 1
+      fields.append(field)
+    }
+    try expect(")")
+    return .search(words: [words], all: true, fields: fields)
   }
 
   /// The rest of a call after its field, with the closing parenthesis.

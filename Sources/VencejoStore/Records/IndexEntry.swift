@@ -19,11 +19,15 @@ enum IndexKind: Int64, Sendable, Hashable {
   case stringElement = 19
   case bytesElement = 20
   case referenceElement = 21
+  /// A word of a text, of any field.
+  case word = 31
 
   /// The largest kind that a sort can order.
   static let lastSortable = IndexKind.reference
 
-  var element: IndexKind? { IndexKind(rawValue: rawValue + 16) }
+  static let sortable: [IndexKind] = [.number, .timestamp, .string, .bytes, .reference]
+
+  var element: IndexKind? { isSortable ? IndexKind(rawValue: rawValue + 16) : nil }
   var isSortable: Bool { rawValue <= Self.lastSortable.rawValue }
 }
 
@@ -103,6 +107,10 @@ struct IndexEntry: Sendable, Hashable {
     switch path {
     case .system(let field): [IndexEntry(kind: field.kind, value: field.scalar(of: record))]
     case .user(let name): record.fields[name].map { entries(of: $0) } ?? []
+    case .words(let fields):
+      RecordWords.all(in: record, fields: fields).map {
+        IndexEntry(kind: .word, value: .text($0))
+      }
     }
   }
 

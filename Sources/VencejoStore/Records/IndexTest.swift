@@ -45,18 +45,6 @@ indirect enum IndexTest: Sendable, Hashable {
   }
 }
 
-extension IndexTest {
-  /// No record satisfies the test without an entry of a certain value.
-  var needsEntry: Bool {
-    switch self {
-    case .all(let tests): tests.contains { $0.needsEntry }
-    case .any(let tests): !tests.isEmpty && tests.allSatisfy { $0.needsEntry }
-    case .not, .entry(.system, _), .entry(.user, .present): false
-    case .entry(.user, _): true
-    }
-  }
-}
-
 extension IndexTest.Leaf {
   func holds(for entry: IndexEntry) -> Bool {
     switch self {
@@ -119,6 +107,8 @@ extension Predicate {
       return .entry(
         try FieldPath(field),
         .range(.string, lower: .text(prefix), upper: Self.successor(of: prefix).map { .text($0) }))
+    case .search(let words, let all, let fields):
+      return try Self.search(words, all, fields, &size)
     case .distance(let field, let center, let radius):
       guard radius >= 0 else {
         throw RecordViolation(field, "a radius is a number of metres from 0 on")
@@ -128,6 +118,28 @@ extension Predicate {
         try FieldPath(field),
         .within(SpherePoint(center), squaredChord: SpherePoint.squaredChord(meters: radius)))
     }
+  }
+
+  /// A text to search for may be several words after the cut: then each counts.
+  private static func search(
+    _ texts: [String], _ all: Bool, _ fields: [String], _ size: inout Int
+  ) throws(RecordViolation) -> IndexTest {
+    for field in fields where !RecordNaming.isWord(field) {
+      throw RecordViolation(field, "not a field name")
+    }
+    var words: [String] = []
+    for word in texts.flatMap({ RecordWords.words(of: $0) }) where !words.contains(word) {
+      words.append(word)
+    }
+    guard (1...RecordWords.maxSearched).contains(words.count), fields.count <= 100 else {
+      throw RecordViolation(
+        "search", "give 1 to \(RecordWords.maxSearched) words with letters or digits")
+    }
+    try count(words.count, &size)
+    let tests = words.map {
+      IndexTest.entry(.words(fields.sorted()), .compare(.word, .equal, .text($0)))
+    }
+    return all ? .all(tests) : .any(tests)
   }
 
   private static func tests(

@@ -20,6 +20,9 @@ public indirect enum Predicate: Sendable, Hashable {
   case distance(field: String, center: RecordLocation, radiusMeters: Double)
   /// The field is there, whatever it holds.
   case present(field: String)
+  /// A text has any, or all, of these words, whatever their case and accents. In the fields
+  /// named, or in any field that holds text.
+  case search(words: [String], all: Bool, fields: [String])
 
   public enum Comparator: Sendable, Hashable {
     case equal, notEqual, lessThan, lessThanOrEqual, greaterThan, greaterThanOrEqual
@@ -41,7 +44,8 @@ public struct SortKey: Sendable, Hashable {
 }
 
 /// A record type, a condition and an order. The record name follows as the
-/// last key, ascending, so that the order is total.
+/// last key, in the direction of the key before it, so that the order is total and can be read
+/// from an index both ways.
 public struct RecordQuery: Sendable, Hashable {
   public var type: String
   public var predicate: Predicate?
@@ -94,6 +98,8 @@ enum SystemField: String, CaseIterable {
 enum FieldPath: Sendable, Hashable {
   case system(SystemField)
   case user(String)
+  /// The words of these fields; of all of them when it names none.
+  case words([String])
 
   init(_ name: String) throws(RecordViolation) {
     if name.utf8.starts(with: "___".utf8) {

@@ -48,6 +48,12 @@ extension Predicate {
     case .present(let field):
       writer.int(10)
       writer.text(field)
+    case .search(let words, let all, let fields):
+      writer.int(all ? 12 : 11)
+      for list in [words, fields] {
+        writer.int(Int64(list.count))
+        for text in list { writer.text(text) }
+      }
     }
   }
 

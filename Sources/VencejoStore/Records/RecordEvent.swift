@@ -7,10 +7,17 @@ extension EventKind {
   static let zoneCreated = EventKind(rawValue: 102)
 }
 
-/// Rides on events of a commit, for who wakes subscribers: something happened in this database.
-public struct RecordsTouched: Sendable, Hashable {
+/// Rides on events of a commit, for who wakes subscribers: what happened in a database.
+public struct RecordsTouched: Sendable {
   /// Internal key.
   public let database: Int64
+  let change: Change
+
+  enum Change: Sendable {
+    case record(zone: String, old: StoredRecord?, new: StoredRecord?)
+    /// Of interest to all.
+    case zoneDeleted
+  }
 }
 
 /// What the log keeps of a change: who did it, and the image before it, so that

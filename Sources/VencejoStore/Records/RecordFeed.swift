@@ -264,35 +264,45 @@ extension ReadTransaction {
     return row.blobSize
   }
 
-  /// A page of what a feed's target matches now, by record name after the last
-  /// page's end; nil when there is no more.
+  /// A page of what a feed's target matches now, by record name. `next`: where the page after it
+  /// begins; nil when there is none.
   public func feedSnapshot(
     _ feed: RecordFeed, target index: Int, in database: RecordDatabase,
-    after last: RecordID?, limit: Int
-  ) throws(StoreError) -> [StoredRecord] {
-    guard feed.targets.indices.contains(index) else { return [] }
-    var text: SQLText
+    after last: SnapshotPlace?, limit: Int
+  ) throws(StoreError) -> (records: [StoredRecord], next: SnapshotPlace?) {
+    guard feed.targets.indices.contains(index) else { return ([], nil) }
     switch feed.targets[index].target {
     case .zone(let id):
-      guard let zone = try? recordZone(id, in: database) else { return [] }
-      text = SQLText(
+      guard let zone = try? recordZone(id, in: database) else { return ([], nil) }
+      let text = SQLText(
         "SELECT \(QuerySQL.columns) FROM \(QuerySQL.tables) WHERE r.zone_key = ?"
           + " AND r.deleted = 0 AND r.record_name > ? ORDER BY r.record_name LIMIT ?",
-        [zone.key, last?.record ?? "", limit])
+        [zone.key, last?.position.recordName ?? "", limit])
+      var size = 0
+      let rows = try recordRows(text, in: database.id) { row in
+        size += row.blobSize
+        return size > Self.pageBytes
+      }
+      let next = rows.last.map {
+        SortPosition(parts: [], recordName: $0.record.id.record, zone: "")
+      }
+      return (rows.map(\.record), next.map { SnapshotPlace(position: $0) })
     case .query(let query):
-      guard let plan = try? SortPlan([]) else { return [] }
-      let sql = QuerySQL(
-        type: query.type, scope: .database(database.key), test: query.test, plan: plan)
-      text = sql.page(
-        after: last.map { SortPosition(parts: [], recordName: $0.record, zone: $0.zone.zone) },
-        limit: limit)
+      let run = QueryRun(
+        self, query: query.byName, zones: try liveZones(of: database), database: database.id,
+        meter: QueryMeter(pageSize: limit))
+      let page = try run.page(after: last?.position, limit: limit)
+      return (
+        page.rows.map(\.record),
+        page.isAtEnd ? nil : page.frontier.map { SnapshotPlace(position: $0) }
+      )
     }
-    var size = 0
-    return try recordRows(text, in: database.id) { row in
-      size += row.blobSize
-      return size > Self.pageBytes
-    }.map(\.record)
   }
+}
+
+/// Where a snapshot goes on.
+public struct SnapshotPlace: Sendable {
+  let position: SortPosition
 }
 
 /// Gathers the events of a page, one entry for each record.

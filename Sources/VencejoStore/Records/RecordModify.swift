@@ -129,7 +129,7 @@ private struct RecordModification {
   }
 
   private var zones: [ZoneID: Result<StoredZone, StoreError>] = [:]
-  private var words: [String: Int64] = [:]
+  private var indexer: RecordIndexer
 
   init(
     transaction: WriteTransaction, database: RecordDatabase, caller: RecordCaller,
@@ -139,6 +139,7 @@ private struct RecordModification {
     self.database = database
     self.caller = caller
     self.batch = batch
+    indexer = RecordIndexer(transaction)
   }
 
   mutating func run() throws(StoreError) -> ModifyOutcome {
@@ -300,14 +301,14 @@ private struct RecordModification {
     case .delete:
       let deleted = DeletedRecord(id: id, type: old?.type ?? "", deleteTime: transaction.now)
       guard !batch.validateOnly, let row = step.current else { return .deleted(deleted) }
-      let change = append(row.key, id, step.zone, old)
+      let change = append(row.key, id, step.zone, old: old, new: nil)
       try transaction.run(
         """
         UPDATE record SET fields = x'', change = ?, change_tag = '', modified_us = ?,
           modifier = ?, deleted = 1
         WHERE record_key = ?
         """, change, transaction.now, caller.user, row.key)
-      try transaction.run("DELETE FROM record_index WHERE record_key = ?", row.key)
+      try indexer.remove(row.key)
       try touch(step.zone, change)
       return .deleted(deleted)
     case .save(let type, let fields):
@@ -324,7 +325,7 @@ private struct RecordModification {
   private mutating func store(
     _ saved: StoredRecord, _ step: Step, old: StoredRecord?
   ) throws(StoreError) {
-    let typeKey = try word(saved.type)
+    let typeKey = try indexer.word(saved.type)
     var key = step.current?.key
     if key == nil {
       try transaction.run(
@@ -336,7 +337,7 @@ private struct RecordModification {
       key = transaction.lastInsertRowID
     }
     guard let key else { return }
-    let change = append(key, saved.id, step.zone, old)
+    let change = append(key, saved.id, step.zone, old: old, new: saved)
     try transaction.run(
       """
       UPDATE record SET type_key = ?, fields = ?, change = ?, change_tag = ?, created_us = ?,
@@ -344,61 +345,25 @@ private struct RecordModification {
       WHERE record_key = ?
       """, typeKey, step.blob, change, saved.changeTag, saved.createTime, saved.updateTime,
       saved.creator, saved.lastModifier, key)
-    try index(saved, old: old, key: key, zone: step.zone.key, typeKey: typeKey)
+    try indexer.update(saved, old: old, key: key, zone: step.zone.key, typeKey: typeKey)
     try touch(step.zone, change)
   }
 
-  /// Brings the index from the old image to the new one.
-  private mutating func index(
-    _ saved: StoredRecord, old: StoredRecord?, key: Int64, zone: Int64, typeKey: Int64
-  ) throws(StoreError) {
-    let names = Set(saved.fields.keys).union(old.map { Set($0.fields.keys) } ?? [])
-    for name in names where saved.fields[name] != old?.fields[name] {
-      let fieldKey = try word(name)
-      if old?.fields[name] != nil {
-        try transaction.run(
-          "DELETE FROM record_index WHERE record_key = ? AND field_key = ?", key, fieldKey)
-      }
-      guard let value = saved.fields[name] else { continue }
-      for entry in IndexEntry.entries(of: value) {
-        let isPlace = entry.kind == .location
-        // A list that holds a value twice has it once in the index.
-        try transaction.run(
-          """
-          INSERT OR IGNORE INTO record_index(
-            record_key, field_key, kind, value, zone_key, type_key, x, y)
-          VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-          """, key, fieldKey, entry.kind.rawValue, entry.value, zone, typeKey,
-          isPlace ? entry.x : nil, isPlace ? entry.y : nil)
-      }
-    }
-  }
-
   private func append(
-    _ key: Int64, _ id: RecordID, _ zone: StoredZone, _ old: StoredRecord?
+    _ key: Int64, _ id: RecordID, _ zone: StoredZone, old: StoredRecord?, new: StoredRecord?
   ) -> Int64 {
     let keys = RecordEventKeys(
       recordKey: key, recordName: id.record, actor: caller.key, requestID: batch.requestID,
       old: old)
     return transaction.append(
       .recordChanged, zone: zone.key, keys: keys.bytes,
-      payload: RecordsTouched(database: database.key))
+      payload: RecordsTouched(
+        database: database.key, change: .record(zone: id.zone.zone, old: old, new: new)))
   }
 
   private func touch(_ zone: StoredZone, _ change: Int64) throws(StoreError) {
     try transaction.run(
       "UPDATE record_zone SET change = ?, update_us = ? WHERE zone_key = ?", change,
       transaction.now, zone.key)
-  }
-
-  private mutating func word(_ word: String) throws(StoreError) -> Int64 {
-    if let known = words[word] { return known }
-    try transaction.run("INSERT OR IGNORE INTO record_word(word) VALUES (?)", word)
-    let key = try transaction.first("SELECT word_key FROM record_word WHERE word = ?", word) {
-      $0.int(0)
-    }
-    guard let key else { throw .damagedRecord }
-    words[word] = key
-    return key
   }
 }

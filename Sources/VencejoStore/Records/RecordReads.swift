@@ -1,14 +1,5 @@
 import VencejoSQLite
 
-/// A page of a query.
-public struct QueryPage: Sendable {
-  public var records: [StoredRecord]
-  /// For the page after this one; nil when there is none.
-  public var nextPageToken: String?
-  /// Position of the snapshot the page was read from.
-  public var position: Int64
-}
-
 /// One record that changed, as it is now.
 public enum RecordChange: Sendable, Hashable {
   case changed(StoredRecord)
@@ -102,51 +93,6 @@ extension ReadTransaction {
     return results
   }
 
-  /// A page of the records that a query selects, in one zone or in all.
-  ///
-  /// - Throws: `INVALID_REQUEST`, `ZONE_NOT_FOUND`, `BAD_PAGE_TOKEN`, `PAGE_TOKEN_MISMATCH`.
-  public func queryRecords(
-    _ query: RecordQuery, zone: ZoneID?, in database: RecordDatabase, pageSize: Int,
-    pageToken: String
-  ) throws(StoreError) -> QueryPage {
-    let sql = try querySQL(query, zone: zone, in: database)
-    var arguments = KeysetWriter()
-    arguments.text(zone?.name ?? database.id.name)
-    query.write(to: &arguments)
-    var position: SortPosition?
-    if !pageToken.isEmpty {
-      let keyset = try tokens.keyset(ofPageToken: pageToken, arguments: arguments)
-      guard let start = SortPosition(keyset: keyset), start.parts.count == sql.plan.keys.count
-      else { throw TokenAuthority.badPageToken }
-      position = start
-    }
-    // One more than asked for, to know whether there are more.
-    var size = 0
-    var rows = try recordRows(
-      sql.page(after: position, limit: pageSize + 1), in: database.id
-    ) { row in
-      size += row.blobSize
-      return size > Self.pageBytes
-    }
-    let hasMore = rows.count > pageSize || size > Self.pageBytes
-    if rows.count > pageSize { rows.removeLast() }
-    let next = rows.last.map { SortPosition(of: $0.record, in: sql.plan).keyset }
-    return QueryPage(
-      records: rows.map(\.record),
-      nextPageToken: hasMore
-        ? next.map { tokens.pageToken(keyset: $0, arguments: arguments) } : nil,
-      position: try head())
-  }
-
-  func querySQL(
-    _ query: RecordQuery, zone: ZoneID?, in database: RecordDatabase
-  ) throws(StoreError) -> QuerySQL {
-    let scope: QueryScope =
-      if let zone { .zone(try recordZone(zone, in: database).key) } else { .database(database.key) }
-    let checked = try query.checked()
-    return QuerySQL(type: query.type, scope: scope, test: checked.test, plan: checked.plan)
-  }
-
   /// What changed in a zone after `position`, deletions included.
   ///
   /// - Throws: `CHANGE_TOKEN_EXPIRED` when tombstones since then may be gone,
@@ -192,35 +138,6 @@ extension ReadTransaction {
       changes: rows.map { $0.isDeleted ? .deleted($0.tombstone) : .changed($0.record) },
       position: hasMore ? rows.last?.change ?? head : head, moreComing: hasMore,
       lastRequestID: echo ?? "")
-  }
-}
-
-extension RecordQuery {
-  /// Checks the query and brings it into the forms that are executed.
-  ///
-  /// - Throws: `INVALID_REQUEST`.
-  public func checked() throws(StoreError) -> CheckedQuery {
-    do throws(RecordViolation) {
-      guard RecordNaming.isWord(type) else {
-        throw RecordViolation("record_type", "a query names a record type")
-      }
-      return CheckedQuery(type: type, test: try predicate?.test(), plan: try SortPlan(sort))
-    } catch {
-      throw StoreError(error)
-    }
-  }
-
-}
-
-/// A query in the forms that are executed.
-public struct CheckedQuery: Sendable {
-  public let type: String
-  let test: IndexTest?
-  let plan: SortPlan
-
-  /// Whether a record is among the query's results.
-  public func matches(_ record: StoredRecord) -> Bool {
-    record.type == type && (test?.holds(for: record) ?? true)
   }
 }
 

@@ -153,6 +153,17 @@ extension ReadTransaction {
     return try recordRows(SQLText(sql, [zone, name]), in: database).first
   }
 
+  /// The row of a key.
+  func recordRow(key: Int64, in database: DatabaseID) throws(StoreError) -> RecordRow? {
+    let sql = "SELECT \(QuerySQL.columns) FROM \(QuerySQL.tables) WHERE r.record_key = ?"
+    return try recordRows(SQLText(sql, [key]), in: database).first
+  }
+
+  /// The key of a type's or a field's name; nil when it was never saved.
+  func wordKey(_ word: String) throws(StoreError) -> Int64? {
+    try first("SELECT word_key FROM record_word WHERE word = ?", word) { $0.int(0) }
+  }
+
   /// Rows until `stop` says so.
   func recordRows(
     _ text: SQLText, in database: DatabaseID, until stop: (RecordRow) -> Bool = { _ in false }

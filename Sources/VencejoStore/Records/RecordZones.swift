@@ -98,13 +98,14 @@ extension WriteTransaction {
         .aborted, "ETAG_MISMATCH", "\(id) is not the zone of this etag any more",
         metadata: ["resource": id.name])
     }
-    try run("DELETE FROM record_index WHERE zone_key = ?", zone.key)
+    try RecordIndexer.removeZone(zone.key, self)
     try run("DELETE FROM record WHERE zone_key = ?", zone.key)
     try run("DELETE FROM record_echo WHERE zone_key = ?", zone.key)
     // The images before changes go too: the log speaks only of the deletion from here on.
     try run("UPDATE event SET keys = x'' WHERE zone_id = ?", zone.key)
     let position = append(
-      .zoneDeleted, zone: zone.key, payload: RecordsTouched(database: database.key))
+      .zoneDeleted, zone: zone.key,
+      payload: RecordsTouched(database: database.key, change: .zoneDeleted))
     try run(
       "UPDATE record_zone SET deleted = 1, update_us = ?, change = ? WHERE zone_key = ?", now,
       position, zone.key)

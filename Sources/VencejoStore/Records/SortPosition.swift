@@ -12,6 +12,22 @@ struct SortPlan: Sendable, Hashable {
 
   var keys: [Key]
 
+  /// Record names follow the direction of the last key.
+  var namesDescend: Bool { keys.last?.descending ?? false }
+
+  /// Without keys the order is that of the condition's own range in the index, ascending: a
+  /// comparison's field, a distance; by record name when there is none or single values are asked
+  /// for.
+  init(_ sort: [SortKey], for test: IndexTest?) throws(RecordViolation) {
+    try self.init(sort)
+    guard keys.isEmpty, let test else { return }
+    let conjuncts = test.conjuncts
+    guard !conjuncts.contains(where: { $0.equalities != nil }) else { return }
+    keys = conjuncts.lazy.compactMap(\.naturalKey).first.map { [$0] } ?? []
+  }
+
+  init(keys: [Key]) { self.keys = keys }
+
   init(_ sort: [SortKey]) throws(RecordViolation) {
     guard sort.count <= Self.maxKeys else {
       throw RecordViolation("sort", "at most \(Self.maxKeys) sort keys")
@@ -31,7 +47,8 @@ struct SortPlan: Sendable, Hashable {
 /// Where a record stands in an order. In an ascending key a record that has
 /// nothing to sort by comes first, then kinds in the order of `IndexKind`,
 /// then values; a descending key is the exact reverse. The record name, by
-/// bytes and always ascending, and last the zone make the order total.
+/// bytes, and last the zone make the order total; both follow the direction of
+/// the last key.
 struct SortPosition: Sendable, Hashable {
   /// One part for each key; nil: nothing to sort by.
   var parts: [Part?]
@@ -82,7 +99,17 @@ struct SortPosition: Sendable, Hashable {
       if order != 0 { return key.descending ? -order : order }
     }
     let byName = IndexScalar.order(.text(a.recordName), .text(b.recordName))
-    return byName != 0 ? byName : IndexScalar.order(.text(a.zone), .text(b.zone))
+    let last = byName != 0 ? byName : IndexScalar.order(.text(a.zone), .text(b.zone))
+    return plan.namesDescend ? -last : last
+  }
+
+  /// Whether two parts are one value to the order.
+  static func areEqual(_ a: Part?, _ b: Part?) -> Bool {
+    switch (a, b) {
+    case (nil, nil): true
+    case (let a?, let b?): a.kind == b.kind && IndexScalar.order(a.value, b.value) == 0
+    case (nil, _), (_, nil): false
+    }
   }
 
   // MARK: In a page token

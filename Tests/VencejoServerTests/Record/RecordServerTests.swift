@@ -186,6 +186,85 @@ import VencejoRPC
     }
   }
 
+  @Test func recordsAreCountedAndSearched() async throws {
+    try await withWorld { world in
+      let ana = try await world.person("ana")
+      let zone = try await ana.makeZone("z", in: notes)
+      _ = try await ana.modify(
+        notes,
+        ["Café au lait", "thé", "CAFE NOIR", "eau"].enumerated().map { index, text in
+          .save("\(zone.name)/records/r\(index)", ["text": .init(kind: .stringValue(text))])
+        })
+      func count(_ query: Record.Query, _ limit: Int64 = 0) async throws -> [Int64] {
+        let response = try await ana.records.countRecords(
+          .init(parent: notes, query: query, limit: limit), ana.options)
+        return [response.count, response.limitReached ? 1 : 0]
+      }
+      #expect(try await count(.init(recordType: "Note")) == [4, 0])
+      #expect(try await count(.init(recordType: "Note"), 3) == [3, 1])
+      #expect(try await count(.init(recordType: "Nothing")) == [0, 0])
+      let filter = Record.Query(recordType: "Note", criteria: .filter("search(\"cafe\")"))
+      #expect(try await count(filter) == [2, 0])
+      let search = Record.Predicate(
+        kind: .search(.init(tokens: ["THE", "Noir"], fields: ["text"])))
+      let page = try await ana.records.queryRecords(
+        .init(
+          parent: notes,
+          query: .init(recordType: "Note", criteria: .predicate(search))), ana.options)
+      #expect(page.records.map(\.name) == ["r1", "r2"].map { "\(zone.name)/records/\($0)" })
+      await expect(.invalidArgument, "INVALID_REQUEST", "record.vencejo") {
+        _ = try await count(
+          .init(
+            recordType: "Note",
+            criteria: .predicate(.init(kind: .search(.init(tokens: ["!"]))))))
+      }
+      await expect(.invalidArgument, "INVALID_REQUEST", "record.vencejo") {
+        _ = try await count(.init(recordType: "Note"), -1)
+      }
+    }
+  }
+
+  @Test func changedZonesAreFetchedByToken() async throws {
+    try await withWorld { world in
+      let ana = try await world.person("ana")
+      let one = try await ana.makeZone("one", in: notes)
+      let two = try await ana.makeZone("two", in: notes)
+      func fetch(_ token: String, _ size: Int32 = 0) async throws
+        -> Record.FetchDatabaseChangesResponse
+      {
+        try await ana.records.fetchDatabaseChanges(
+          .init(parent: notes, changeToken: token, pageSize: size), ana.options)
+      }
+      let all = try await fetch("")
+      #expect(all.changedZones.map(\.name).suffix(2) == [one.name, two.name])
+      #expect(!all.moreComing)
+      #expect(try await fetch(all.changeToken).changedZones.isEmpty)
+      _ = try await ana.save("\(two.name)/records/a", [:])
+      _ = try await ana.save("\(one.name)/records/a", [:])
+      _ = try await ana.save("\(two.name)/records/b", [:])
+      let first = try await fetch(all.changeToken, 1)
+      #expect(first.changedZones.map(\.name) == [one.name])
+      #expect(first.moreComing)
+      let second = try await fetch(first.changeToken, 1)
+      #expect(second.changedZones.map(\.name) == [two.name])
+      #expect(!second.moreComing)
+      // A zone that goes, and one that goes and comes again.
+      for zone in [one, two] {
+        _ = try await ana.records.deleteZone(.init(name: zone.name), ana.options)
+      }
+      _ = try await ana.makeZone("two", in: notes)
+      let last = try await fetch(second.changeToken)
+      #expect(last.deletedZones.map(\.name) == [one.name])
+      #expect(last.changedZones.map(\.name) == [two.name])
+      let fresh = try await fetch("")
+      #expect(fresh.deletedZones.isEmpty)
+      await expect(.invalidArgument, "TOKEN_MISMATCH", "record.vencejo") {
+        _ = try await ana.records.fetchZoneChanges(
+          .init(parent: two.name, changeToken: fresh.changeToken), ana.options)
+      }
+    }
+  }
+
   @Test func changesAreFetchedByToken() async throws {
     try await withWorld { world in
       let ana = try await world.person("ana")

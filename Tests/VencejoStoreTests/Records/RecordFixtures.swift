@@ -6,7 +6,10 @@ import Testing
 struct RecordGenerator {
   var random: SeededGenerator
   static let fields = ["a", "b", "c", "place", "tags"]
-  static let words = ["", "a", "ab", "abc", "b", "é", "e\u{301}", "z\u{0}q", "\u{10FFFF}", "日本"]
+  static let words = [
+    "", "a", "ab", "abc", "b", "é", "e\u{301}", "z\u{0}q", "\u{10FFFF}", "日本", "Ab É a-b",
+    "B, abc!",
+  ]
   static let integers: [Int64] = [.min, -1, 0, 1, 2, 9_007_199_254_740_993, .max]
   static let doubles: [Double] = [
     -.infinity, -1, -0.0, 0, 0.5, 1, 2, 9_007_199_254_740_992, 0x1p63, .infinity,
@@ -67,6 +70,8 @@ struct RecordGenerator {
     below(10) == 0 ? pick(["___recordName", "___createTime", "___creator"]) : pick(Self.fields)
   }
 
+  mutating func field(in names: [String]) -> String { pick(names) }
+
   mutating func predicate(_ depth: Int = 3) -> Predicate {
     if depth > 0, below(2) == 0 {
       let parts = (0..<below(4)).map { _ in predicate(depth - 1) }
@@ -76,7 +81,11 @@ struct RecordGenerator {
       default: return .not(predicate(depth - 1))
       }
     }
-    switch below(7) {
+    switch below(8) {
+    case 7:
+      return .search(
+        words: (0...below(2)).map { _ in pick(["a", "É", "abc", "e b", "日本", "Z"]) },
+        all: below(2) == 0, fields: below(2) == 0 ? [] : [field(in: Self.fields)])
     case 0...2:
       let value = scalar(below(6))
       let operators: [Predicate.Comparator] =

@@ -1,0 +1,52 @@
+/// Who follows what in one database: says whom a change concerns, without asking each.
+public struct FeedIndex<ID: Hashable & Sendable>: Sendable {
+  private struct Target: Hashable, Sendable {
+    var feed: ID
+    var index: Int
+  }
+
+  private var feeds: [ID: RecordFeed] = [:]
+  private var zones: [String: Set<ID>] = [:]
+  private var queries = TargetIndex<Target>()
+
+  public init() {}
+
+  public var isEmpty: Bool { feeds.isEmpty }
+
+  /// Queries tried since the beginning.
+  public var tried: Int { queries.tried }
+
+  public mutating func add(_ id: ID, _ feed: RecordFeed) {
+    remove(id)
+    feeds[id] = feed
+    for (index, target) in feed.targets.enumerated() {
+      switch target.target {
+      case .zone(let zone): zones[zone.zone, default: []].insert(id)
+      case .query(let query): queries.add(Target(feed: id, index: index), query)
+      }
+    }
+  }
+
+  public mutating func remove(_ id: ID) {
+    guard let feed = feeds.removeValue(forKey: id) else { return }
+    for (index, target) in feed.targets.enumerated() {
+      switch target.target {
+      case .zone(let zone):
+        zones[zone.zone]?.remove(id)
+        if zones[zone.zone]?.isEmpty == true { zones[zone.zone] = nil }
+      case .query: queries.remove(Target(feed: id, index: index))
+      }
+    }
+  }
+
+  /// Those whom the change concerns.
+  public mutating func concerned(by touched: RecordsTouched) -> Set<ID> {
+    switch touched.change {
+    case .zoneDeleted: return Set(feeds.keys)
+    case .record(let zone, let old, let new):
+      var found = zones[zone] ?? []
+      for target in queries.matches(old: old, new: new) { found.insert(target.feed) }
+      return found
+    }
+  }
+}
