@@ -61,6 +61,7 @@ extension Record.DeletedRecord {
     name = record.id.name
     recordType = record.type
     deleteTime = Google.Timestamp(microseconds: record.deleteTime)
+    cascaded = record.cascaded
   }
 }
 
@@ -84,7 +85,9 @@ extension Record.Value {
       case .location(let place): .locationValue(Record.Location(place))
       case .reference(let target):
         .referenceValue(
-          .init(record: "\(database.name)/zones/\(target.zone)/records/\(target.record)"))
+          .init(
+            record: "\(database.name)/zones/\(target.zone)/records/\(target.record)",
+            action: target.action == .deleteSelf ? .deleteSelf : .none))
       case .list(let elements):
         .listValue(.init(values: elements.map { Record.Value($0, in: database) }))
       }
@@ -106,7 +109,14 @@ extension Record.Value {
       guard target.zone.database == database else {
         throw RecordViolation(field, "\(target) is in another database")
       }
-      return .reference(RecordReference(zone: target.zone.zone, record: target.record))
+      switch reference.action {
+      case .unspecified, .none:
+        return .reference(RecordReference(zone: target.zone.zone, record: target.record))
+      case .deleteSelf:
+        return .reference(
+          RecordReference(zone: target.zone.zone, record: target.record, action: .deleteSelf))
+      default: throw RecordViolation(field, "not a known reference action")
+      }
     case .listValue(let list)?:
       var elements: [RecordValue] = []
       for element in list.values {

@@ -6,7 +6,9 @@ enum Schema {
   /// "VENC": marks a file as ours.
   static let application: Int32 = 0x5645_4e43
 
-  static let migrations: [Migration] = [core, auth, chat, records, conversation, recordIndexes]
+  static let migrations: [Migration] = [
+    core, auth, chat, records, conversation, recordIndexes, recordReferences,
+  ]
 
   static let core = Migration(
     name: "core",

@@ -53,7 +53,7 @@ enum QuerySQL {
   /// The columns of a record, in the order that `RecordRow` reads.
   static let columns = """
     r.record_key, r.zone_key, z.zone, r.record_name, w.word, r.fields, r.change, r.change_tag, \
-    r.created_us, r.modified_us, r.creator, r.modifier, r.deleted
+    r.created_us, r.modified_us, r.creator, r.modifier, r.deleted, r.cascaded
     """
   static let tables =
     "record r JOIN record_zone z ON z.zone_key = r.zone_key "

@@ -93,7 +93,8 @@ enum RecordCoding {
       writer.optional(place.speed)
       writer.optional(place.sampleTime)
     case .reference(let target):
-      writer.int(7)
+      // 9 came later, for references that bind.
+      writer.int(target.action == .none ? 7 : 9)
       writer.text(target.zone)
       writer.text(target.record)
     case .list(let elements):
@@ -123,6 +124,9 @@ enum RecordCoding {
     case 7:
       guard let zone = reader.text(), let record = reader.text() else { return nil }
       return .reference(RecordReference(zone: zone, record: record))
+    case 9:
+      guard let zone = reader.text(), let record = reader.text() else { return nil }
+      return .reference(RecordReference(zone: zone, record: record, action: .deleteSelf))
     case 8:
       guard !nested, let count = reader.int(), count >= 0 else { return nil }
       var elements: [RecordValue] = []

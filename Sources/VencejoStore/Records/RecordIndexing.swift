@@ -72,6 +72,7 @@ struct RecordIndexer {
       for found in IndexEntry.entries(of: value) { try insert(found, fieldKey, entry) }
     }
     try updateWords(saved, old: old, entry)
+    try updateReferences(saved, old: old, key: key, zone: zone)
     try updateShape(saved, key: key, zone: zone, typeKey: typeKey)
   }
 
@@ -79,6 +80,7 @@ struct RecordIndexer {
   func remove(_ key: Int64) throws(StoreError) {
     try removePlaces(key, field: nil)
     try transaction.run("DELETE FROM record_entry WHERE record_key = ?", key)
+    try transaction.run("DELETE FROM record_ref WHERE record_key = ?", key)
     try count(-1, record: key)
     try transaction.run("UPDATE record SET shape_key = NULL WHERE record_key = ?", key)
   }
@@ -92,6 +94,7 @@ struct RecordIndexer {
         WHERE zone_key = ? AND place_key IS NOT NULL)
       """, zone)
     try transaction.run("DELETE FROM record_entry WHERE zone_key = ?", zone)
+    try transaction.run("DELETE FROM record_ref WHERE zone_key = ?", zone)
     try transaction.run("DELETE FROM record_shape WHERE zone_key = ?", zone)
     try transaction.run("DELETE FROM record_scope WHERE zone_key = ?", zone)
   }

@@ -1,73 +1,6 @@
 import VencejoCrypto
 import VencejoSQLite
 
-/// A batch of saves and deletes.
-public struct ModifyBatch: Sendable {
-  public var operations: [RecordOperation]
-  /// All or nothing per zone; nil: where the zone supports it.
-  public var atomic: Bool?
-  /// Empty: not remembered.
-  public var requestID: String
-  /// Answers what would happen and changes nothing.
-  public var validateOnly: Bool
-  /// The fields that the answer will show; nil: all.
-  public var answerKeys: Set<String>?
-
-  public init(
-    operations: [RecordOperation], atomic: Bool? = nil, requestID: String = "",
-    validateOnly: Bool = false, answerKeys: Set<String>? = nil
-  ) {
-    self.operations = operations
-    self.atomic = atomic
-    self.requestID = requestID
-    self.validateOnly = validateOnly
-    self.answerKeys = answerKeys
-  }
-
-  /// Says whether a second request with the same id is the same request.
-  var fingerprint: [UInt8] {
-    var writer = KeysetWriter()
-    writer.optional(atomic.map { Int64($0 ? 1 : 0) })
-    for operation in operations {
-      writer.text(operation.id.name)
-      switch operation {
-      case .save(let record, let changedKeys, let policy):
-        writer.int(policy.number)
-        writer.text(record.type)
-        writer.text(record.changeTag)
-        writer.raw(RecordCoding.encode(record.fields))
-        writer.int(Int64(changedKeys.count))
-        for key in changedKeys { writer.text(key) }
-      case .delete(_, let changeTag, let allowMissing):
-        writer.int(0)
-        writer.text(changeTag)
-        writer.int(allowMissing ? 1 : 0)
-      }
-    }
-    return SHA256.digest(writer.bytes)
-  }
-}
-
-/// What became of one operation.
-public enum ModifyResult: Sendable, Hashable {
-  case saved(StoredRecord)
-  case deleted(DeletedRecord)
-  case failed(RecordFailure)
-}
-
-/// What became of a batch.
-public struct ModifyOutcome: Sendable {
-  /// One for each operation, in order.
-  public var results: [ModifyResult]
-  /// The zones that changed, with the position of their newest change.
-  public var zones: [StoredZone]
-
-  /// Nothing failed.
-  public var isComplete: Bool {
-    !results.contains { if case .failed = $0 { true } else { false } }
-  }
-}
-
 extension WriteTransaction {
   /// Saves and deletes.
   ///
@@ -126,9 +59,14 @@ private struct RecordModification {
     var plan: RecordPlan
     /// The encoded fields of a save.
     var blob: [UInt8] = []
+    /// Keys of the records that a delete takes with it.
+    var cascade: [Int64] = []
   }
 
   private var zones: [ZoneID: Result<StoredZone, StoreError>] = [:]
+  /// What the batch names: whether it saves it.
+  private let named: [RecordID: Bool]
+  private var newReferences: [RecordID: Int] = [:]
   private var indexer: RecordIndexer
 
   init(
@@ -140,6 +78,11 @@ private struct RecordModification {
     self.caller = caller
     self.batch = batch
     indexer = RecordIndexer(transaction)
+    var named: [RecordID: Bool] = [:]
+    for operation in batch.operations {
+      if case .save = operation { named[operation.id] = true } else { named[operation.id] = false }
+    }
+    self.named = named
   }
 
   mutating func run() throws(StoreError) -> ModifyOutcome {
@@ -255,16 +198,55 @@ private struct RecordModification {
             .permissionDenied, "NOT_THE_CREATOR",
             "only its creator and administrators change \(id)", metadata: ["record": id.name])))
     }
+    var step: Step
     do throws(RecordFailure) {
-      var step = Step(
+      step = Step(
         zone: zone, current: row, plan: try RecordPlan(operation, current: current?.record))
       if case .save(_, let fields) = step.plan {
         step.blob = RecordCoding.encode(fields)
         guard step.blob.count <= RecordRules.maxRecordBytes else { throw Self.tooLarge(id) }
       }
-      return .success(step)
     } catch {
       return .failure(error)
+    }
+    do throws(StoreError) {
+      try bind(&step, id, old: current?.record)
+    } catch {
+      guard error.code == .failedPrecondition || error.code == .invalidArgument else { throw error }
+      return .failure(RecordFailure(error))
+    }
+    return .success(step)
+  }
+
+  /// Checks the references of a save that bind, and finds what a delete takes with it.
+  private mutating func bind(
+    _ step: inout Step, _ id: RecordID, old: StoredRecord?
+  ) throws(StoreError) {
+    switch step.plan {
+    case .nothing: return
+    case .delete:
+      // What the batch names itself goes its own way.
+      let named = self.named
+      step.cascade = try transaction.cascade(of: id, zone: step.zone.key) { named[$0] != nil }
+    case .save(let type, let fields):
+      let before = old?.owners ?? []
+      for owner in StoredRecord(id: id, type: type, fields: fields).owners {
+        let name = String(decoding: owner, as: UTF8.self)
+        guard let target = try? RecordID(zone: id.zone, record: name) else {
+          throw .referenceViolation(name, in: id)
+        }
+        let stored = try transaction.recordRow(name, zone: step.zone.key, in: database.id)
+        guard named[target] ?? (stored.map { !$0.isDeleted } ?? false) else {
+          throw .referenceViolation(name, in: id)
+        }
+        guard !before.contains(owner) else { continue }
+        let limit = RecordRules.maxReferences
+        let known = try transaction.referrers(of: name, zone: step.zone.key, limit: limit).count
+        guard known + newReferences[target, default: 0] < limit else {
+          throw .tooManyReferences(name, in: id)
+        }
+        newReferences[target, default: 0] += 1
+      }
     }
   }
 
@@ -301,15 +283,11 @@ private struct RecordModification {
     case .delete:
       let deleted = DeletedRecord(id: id, type: old?.type ?? "", deleteTime: transaction.now)
       guard !batch.validateOnly, let row = step.current else { return .deleted(deleted) }
-      let change = append(row.key, id, step.zone, old: old, new: nil)
-      try transaction.run(
-        """
-        UPDATE record SET fields = x'', change = ?, change_tag = '', modified_us = ?,
-          modifier = ?, deleted = 1
-        WHERE record_key = ?
-        """, change, transaction.now, caller.user, row.key)
-      try indexer.remove(row.key)
-      try touch(step.zone, change)
+      try remove(row, step.zone, cascaded: false)
+      for key in step.cascade {
+        let other = try transaction.recordRow(key: key, in: database.id)
+        if let other, !other.isDeleted { try remove(other, step.zone, cascaded: true) }
+      }
       return .deleted(deleted)
     case .save(let type, let fields):
       let saved = StoredRecord(
@@ -320,6 +298,20 @@ private struct RecordModification {
       if !batch.validateOnly { try store(saved, step, old: old) }
       return .saved(saved)
     }
+  }
+
+  private func remove(
+    _ row: RecordRow, _ zone: StoredZone, cascaded: Bool
+  ) throws(StoreError) {
+    let change = append(row.key, row.record.id, zone, old: row.record, new: nil)
+    try transaction.run(
+      """
+      UPDATE record SET fields = x'', change = ?, change_tag = '', modified_us = ?,
+        modifier = ?, deleted = 1, cascaded = ?
+      WHERE record_key = ?
+      """, change, transaction.now, caller.user, cascaded, row.key)
+    try indexer.remove(row.key)
+    try touch(zone, change)
   }
 
   private mutating func store(
@@ -341,7 +333,7 @@ private struct RecordModification {
     try transaction.run(
       """
       UPDATE record SET type_key = ?, fields = ?, change = ?, change_tag = ?, created_us = ?,
-        modified_us = ?, creator = ?, modifier = ?, deleted = 0
+        modified_us = ?, creator = ?, modifier = ?, deleted = 0, cascaded = 0
       WHERE record_key = ?
       """, typeKey, step.blob, change, saved.changeTag, saved.createTime, saved.updateTime,
       saved.creator, saved.lastModifier, key)

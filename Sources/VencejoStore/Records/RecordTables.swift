@@ -61,6 +61,7 @@ struct RecordRow {
   var zoneKey: Int64
   var change: Int64
   var isDeleted: Bool
+  var isCascaded: Bool
   /// Of a tombstone: without fields.
   var record: StoredRecord
   var blobSize: Int
@@ -69,6 +70,7 @@ struct RecordRow {
   init?(_ row: Row, in database: DatabaseID) {
     let blob = row.blob(5)
     isDeleted = row.bool(12)
+    isCascaded = row.bool(13)
     guard let zone = try? ZoneID(database: database, zone: row.text(2)),
       let id = try? RecordID(zone: zone, record: row.text(3)),
       let fields = isDeleted ? [:] : RecordCoding.decode(blob)
@@ -83,7 +85,8 @@ struct RecordRow {
   }
 
   var tombstone: DeletedRecord {
-    DeletedRecord(id: record.id, type: record.type, deleteTime: record.updateTime)
+    DeletedRecord(
+      id: record.id, type: record.type, deleteTime: record.updateTime, cascaded: isCascaded)
   }
 }
 

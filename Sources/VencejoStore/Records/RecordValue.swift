@@ -65,29 +65,55 @@ public struct RecordLocation: Sendable, Hashable {
   }
 }
 
-/// A reference to a record of the same zone. The target may be missing.
+/// A reference to a record of the same zone.
 public struct RecordReference: Sendable, Hashable {
   /// The target's zone, by its identifier within the database.
   public var zone: String
   /// The target's record name.
   public var record: String
+  /// What becomes of the record that holds it (CloudKit's `CKRecord.ReferenceAction`).
+  public var action: Action
 
-  public init(zone: String, record: String) {
+  public enum Action: Sendable, Hashable {
+    /// The target may be missing, and may go.
+    case none
+    /// The record is deleted with its target, which must be there on save.
+    case deleteSelf
+  }
+
+  public init(zone: String, record: String, action: Action = .none) {
     self.zone = zone
     self.record = record
+    self.action = action
   }
 
   /// The form in the index: unique within a database, as neither part has `/`.
   var key: String { "\(zone)/\(record)" }
 
   public static func == (a: Self, b: Self) -> Bool {
-    a.zone == b.zone && a.record.utf8.elementsEqual(b.record.utf8)
+    a.zone == b.zone && a.action == b.action && a.record.utf8.elementsEqual(b.record.utf8)
   }
 
   public func hash(into hasher: inout Hasher) {
     hasher.combine(zone)
     for byte in record.utf8 { hasher.combine(byte) }
   }
+}
+
+extension RecordValue {
+  /// Record names that the value binds its record to.
+  var owners: [String] {
+    switch self {
+    case .reference(let target): target.action == .deleteSelf ? [target.record] : []
+    case .list(let elements): elements.flatMap(\.owners)
+    default: []
+    }
+  }
+}
+
+extension StoredRecord {
+  /// The records that this one is deleted with, each once.
+  var owners: Set<[UInt8]> { Set(fields.values.flatMap(\.owners).map { Array($0.utf8) }) }
 }
 
 /// A record as the store knows it.
@@ -133,11 +159,14 @@ public struct DeletedRecord: Sendable, Hashable {
   public var type: String
   /// Microseconds since 1970.
   public var deleteTime: Int64
+  /// It was deleted with a record it refers to.
+  public var cascaded: Bool
 
-  public init(id: RecordID, type: String, deleteTime: Int64) {
+  public init(id: RecordID, type: String, deleteTime: Int64, cascaded: Bool = false) {
     self.id = id
     self.type = type
     self.deleteTime = deleteTime
+    self.cascaded = cascaded
   }
 }
 
