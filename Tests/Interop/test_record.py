@@ -155,15 +155,15 @@ class Records(ServerCase):
         compare = lambda comparator, n: pb.Predicate(comparison=pb.Comparison(
             field="n", comparator=comparator, value=INT(n)))
         found = lambda predicate: self.names(self.query(predicate=predicate, sort=by_n).records)
-        self.assertEqual(self.names(self.query(sort=by_n).records), ["n4", "n2", "n0", "n1", "n3"])
+        self.assertEqual(self.names(self.query(sort=by_n).records), ["n4", "n2", "n0", "n3", "n1"])
         self.assertEqual(found(compare(pb.COMPARATOR_GREATER_THAN, 3)), ["n4", "n2"])
-        self.assertEqual(found(compare(pb.COMPARATOR_EQUAL, 1)), ["n1", "n3"])
+        self.assertEqual(found(compare(pb.COMPARATOR_EQUAL, 1)), ["n3", "n1"])
         self.assertEqual(found(pb.Predicate(any_of=pb.Compound(predicates=[
             compare(pb.COMPARATOR_EQUAL, 5), compare(pb.COMPARATOR_EQUAL, 3)]))), ["n4", "n0"])
         self.assertEqual(found(pb.Predicate(**{"not": compare(pb.COMPARATOR_LESS_THAN, 4)})),
                          ["n4", "n2"])
         self.assertEqual(found(pb.Predicate(**{"in": pb.Membership(
-            field="n", values=[INT(4), INT(1)])})), ["n2", "n1", "n3"])
+            field="n", values=[INT(4), INT(1)])})), ["n2", "n3", "n1"])
         self.assertEqual(found(pb.Predicate(begins_with=pb.StringMatch(
             field="title", prefix="title 2"))), ["n2"])
 
