@@ -12,6 +12,8 @@ public struct TargetIndex<ID: Hashable & Sendable>: Sendable {
 
   private var targets: [ID: Target] = [:]
   private var places: [Place: Bucket] = [:]
+  /// Guards that are words: without any, texts of changed records are not cut.
+  private var words = 0
   /// Queries tried since the beginning, for tests of the above.
   public private(set) var tried = 0
 
@@ -29,12 +31,16 @@ public struct TargetIndex<ID: Hashable & Sendable>: Sendable {
     }
     let guards = options.min { crowd($0) < crowd($1) } ?? []
     targets[id] = Target(query: query, guards: guards)
-    for found in guards { places[found.place, default: Bucket()].add(id, found.range) }
+    for found in guards {
+      if found.place.isWord { words += 1 }
+      places[found.place, default: Bucket()].add(id, found.range)
+    }
   }
 
   public mutating func remove(_ id: ID) {
     guard let target = targets.removeValue(forKey: id) else { return }
     for found in target.guards {
+      if found.place.isWord { words -= 1 }
       places[found.place]?.remove(id, found.range)
       if places[found.place]?.isEmpty == true { places[found.place] = nil }
     }
@@ -46,7 +52,7 @@ public struct TargetIndex<ID: Hashable & Sendable>: Sendable {
     for image in [old, new] {
       guard let image else { continue }
       var seen: Set<ID> = []
-      for place in Place.all(of: image) {
+      for place in Place.all(of: image, words: words > 0) {
         places[place.place]?.visit(place.value) { id in
           guard !found.contains(id), seen.insert(id).inserted, let target = targets[id] else {
             return
@@ -70,7 +76,9 @@ public struct TargetIndex<ID: Hashable & Sendable>: Sendable {
     case present(String, FieldPath)
 
     /// Every place that a record's values lead to, with the value for ranges.
-    static func all(of record: StoredRecord) -> [(place: Place, value: IndexScalar?)] {
+    static func all(
+      of record: StoredRecord, words: Bool
+    ) -> [(place: Place, value: IndexScalar?)] {
       let type = record.type
       var all: [(place: Place, value: IndexScalar?)] = [(.type(type), nil)]
       func add(_ path: FieldPath, _ entries: [IndexEntry]) {
@@ -84,8 +92,12 @@ public struct TargetIndex<ID: Hashable & Sendable>: Sendable {
       for field in SystemField.allCases {
         add(.system(field), IndexEntry.entries(of: .system(field), in: record))
       }
-      add(.words([]), IndexEntry.entries(of: .words([]), in: record))
+      if words { add(.words([]), IndexEntry.entries(of: .words([]), in: record)) }
       return all
+    }
+
+    var isWord: Bool {
+      if case .value(_, .words, _, _) = self { true } else { false }
     }
   }
 
