@@ -87,7 +87,7 @@ extension Record.Value {
         .referenceValue(
           .init(
             record: "\(database.name)/zones/\(target.zone)/records/\(target.record)",
-            action: target.action == .deleteSelf ? .deleteSelf : .none))
+            action: target.action == .deleteSelf ? .deleteSelf : .noneValue))
       case .list(let elements):
         .listValue(.init(values: elements.map { Record.Value($0, in: database) }))
       }
@@ -110,7 +110,7 @@ extension Record.Value {
         throw RecordViolation(field, "\(target) is in another database")
       }
       switch reference.action {
-      case .unspecified, .none:
+      case .unspecified, .noneValue:
         return .reference(RecordReference(zone: target.zone.zone, record: target.record))
       case .deleteSelf:
         return .reference(
