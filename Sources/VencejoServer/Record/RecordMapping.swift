@@ -87,7 +87,7 @@ extension Record.Value {
         .referenceValue(
           .init(
             record: "\(database.name)/zones/\(target.zone)/records/\(target.record)",
-            action: target.action == .deleteSelf ? .deleteSelf : .noneValue))
+            action: target.action == .deleteSelf ? .deleteSelf : .unspecified))
       case .list(let elements):
         .listValue(.init(values: elements.map { Record.Value($0, in: database) }))
       }
