@@ -190,18 +190,10 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
           return self.handlerEnded(await self.invoke(entry.method, bytes))
         }
         do {
-          switch entry.method.body {
-          case .unary(let body):
-            self.handlerEnded(.success(try await body(bytes, ServerContext(call: self))))
-          case .clientStreaming(let body):
-            self.handlerEnded(.success(try await body(ServerContext(call: self))))
-          case .serverStreaming(let body):
-            try await body(bytes, ServerContext(call: self))
-            self.handlerEnded(.success(nil))
-          case .bidirectional(let body):
-            try await body(ServerContext(call: self))
-            self.handlerEnded(.success(nil))
+          guard case .unary(let body) = entry.method.body else {
+            return self.handlerEnded(.success(try await self.handle(entry.method, bytes)))
           }
+          self.handlerEnded(.success(try await body(bytes, ServerContext(call: self))))
         } catch {
           self.handlerEnded(.failure(RPCError(handlerError: error)))
         }
@@ -209,26 +201,13 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
       if phase == .running { self.task = task }
     } else {
       task = Task {
+        // Here too: a task takes a KiB more with each few functions that wait.
         let outcome: Result<[UInt8]?, RPCError>
         do {
-          // Here too: a task takes a KiB more with each few functions that wait, and a stream
-          // may wait for long.
-          guard isPlain else {
-            let outcome = await self.invoke(entry.method, bytes)
-            return loop.execute { self.handlerEnded(outcome) }
-          }
-          switch entry.method.body {
-          case .unary(let body):
-            outcome = .success(try await body(bytes, ServerContext(call: self)))
-          case .clientStreaming(let body):
-            outcome = .success(try await body(ServerContext(call: self)))
-          case .serverStreaming(let body):
-            try await body(bytes, ServerContext(call: self))
-            outcome = .success(nil)
-          case .bidirectional(let body):
-            try await body(ServerContext(call: self))
-            outcome = .success(nil)
-          }
+          outcome =
+            isPlain
+            ? .success(try await self.handle(entry.method, bytes))
+            : await self.invoke(entry.method, bytes)
         } catch {
           outcome = .failure(RPCError(handlerError: error))
         }

@@ -38,10 +38,10 @@ def descriptors(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def settled(pid: int) -> int:
-    """Descriptors, once they have stopped moving."""
-    last, same, end = descriptors(pid), 0, time.monotonic() + 20
-    while same < 20 and time.monotonic() < end:
+def settled(pid: int, wanted: int | None = None) -> int:
+    """Descriptors, once they are down to what is wanted, or have stopped moving."""
+    last, same, end = descriptors(pid), 0, time.monotonic() + 60
+    while time.monotonic() < end and (last > wanted if wanted else same < 50):
         time.sleep(0.02)  # a sampling interval
         now = descriptors(pid)
         same, last = (same + 1, last) if now == last else (0, now)
@@ -83,7 +83,7 @@ class Soak(unittest.TestCase):
         body()
         open_before, floor = settled(self.pid), resident(self.pid)
         peak = body() or 0
-        open_after = settled(self.pid)
+        open_after = settled(self.pid, open_before)
         grown = resident(self.pid) - floor
         print(f"\n  soak: {name}: the server has {resident(self.pid) / 1024:.0f} KiB, grown by "
               f"{grown / 1024:.0f} KiB (at most {peak / 1024:.0f} KiB meanwhile), and "
@@ -126,7 +126,6 @@ class Soak(unittest.TestCase):
                         wire.frame(wire.DATA, wire.END_STREAM, 1 + 2 * i, b"") for i in range(count)))
             for link, _ in links:
                 link.close()
-            settled(self.pid)
             return peak
 
         self.returns_to_its_floor(f"{CALLS} calls at once", body)
@@ -173,7 +172,7 @@ class Soak(unittest.TestCase):
                 self.assertTrue(held.cancelled, number)
         said, _ = running.communicate(timeout=SECONDS + 120)
         self.assertEqual(running.returncode, 0, said)
-        open_after = settled(self.pid)
+        open_after = settled(self.pid, open_before)
         grown = resident(self.pid) - floor
         print(f"\n  soak: {SECONDS} s of mixed calls: {said.strip()}; the server has "
               f"{resident(self.pid) / 1024:.0f} KiB, grown by {grown / 1024:.0f} KiB, and {open_after} "

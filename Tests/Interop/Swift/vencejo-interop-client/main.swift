@@ -25,7 +25,8 @@ let flags = Flags(
     "custom_credentials_type", "additional_metadata", "soak_iterations", "soak_max_failures",
     "soak_per_iteration_max_acceptable_latency_ms", "soak_overall_timeout_seconds",
     "soak_min_time_ms_between_rpcs", "soak_request_size", "soak_response_size", "soak_num_threads",
-    "log_iterations", "calls", "timeout_ms", "unary",
+    "log_iterations", "calls", "timeout_ms", "unary", "service_config_json", "address_type",
+    "alts_handshaker_service_address",
   ])
 if let unknown = flags.unknown {
   write("vencejo-interop-client: unknown argument '\(unknown)'", to: 2)
