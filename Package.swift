@@ -78,8 +78,8 @@ let package = Package(
     room(
       "VencejoServer",
       [
-        "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoStore",
-        "VencejoCrypto",
+        "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoJSON",
+        "VencejoStore", "VencejoCrypto",
       ]),
     room(
       "VencejoTools",
@@ -98,8 +98,8 @@ let package = Package(
     .executableTarget(
       name: "vencejo",
       dependencies: [
-        "VencejoServer", "VencejoStore", "VencejoConsole", "VencejoTools", "VencejoRPC",
-        "VencejoHTTP2", "VencejoObservability",
+        "VencejoServer", "VencejoStore", "VencejoCrypto", "VencejoConsole", "VencejoTools",
+        "VencejoRPC", "VencejoHTTP2", "VencejoObservability",
       ],
       swiftSettings: settings),
     .executableTarget(
@@ -210,6 +210,13 @@ let package = Package(
         "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf",
         "VencejoStore", "VencejoCrypto",
       ]),
+    .testTarget(
+      name: "ModelTests",
+      dependencies: [
+        "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf",
+        "VencejoCrypto", "VencejoStore",
+      ],
+      path: "Tests/Model", swiftSettings: settings),
     tests(
       "VencejoClientTests",
       [

@@ -17,6 +17,27 @@ public enum SHA256 {
 
   /// The digest of the UTF-8 of `text`.
   public static func digest(_ text: String) -> [UInt8] { digest(Array(text.utf8)) }
+
+  /// The digest of bytes that come piece by piece.
+  public final class Stream {
+    private let context = EVP_MD_CTX_new()
+
+    public init() { EVP_DigestInit_ex(context, EVP_sha256(), nil) }
+
+    deinit { EVP_MD_CTX_free(context) }
+
+    public func update(_ bytes: ArraySlice<UInt8>) {
+      bytes.withUnsafeBytes { _ = EVP_DigestUpdate(context, $0.baseAddress, $0.count) }
+    }
+
+    /// The digest of all of it; once, and nothing after it.
+    public func finish() -> [UInt8] {
+      [UInt8](unsafeUninitializedCapacity: size) { output, count in
+        _ = EVP_DigestFinal_ex(context, output.baseAddress, nil)
+        count = size
+      }
+    }
+  }
 }
 
 /// HMAC-SHA-256 (RFC 2104, RFC 4231).

@@ -1,35 +1,50 @@
 import VencejoServer
+import VencejoStore
 import VencejoTools
 
 /// `vencejo admin`: what only who holds the data folder may do.
 enum AdminCommand {
   static let help = """
-    usage: vencejo admin grant HANDLE [--data FOLDER]
+    usage: vencejo admin COMMAND [--data FOLDER]
 
-    Makes an account administrator of the server. A running server notices within half a
-    minute.
+      grant HANDLE           make an account administrator of the server; a running server
+                             notices within half a minute
+      invite                 print a code with which strangers make accounts
+                             (--uses N, default 1; --days N, default 7)
+      reset-password HANDLE  print a code that sets a new password, once, within a day
+      stats                  count what is in the folder
+      doctor                 look for damage; exit code 1 when there is some
+      backup FILE            copy the database as it is at one moment; the server may run
+      restore FILE           make a new data folder from a backup
+      import-whatsapp FILE   show what a chat exported by WhatsApp holds; with --yes make a chat
+                             of it, with the original times, while no server uses the folder
+                             (--sender 'NAME=HANDLE' for each name, --owner HANDLE,
+                             --title TEXT, --zone +02:00 of the phone)
 
-      --data FOLDER   the server's data (default: ./data)
+      --data FOLDER          the server's data (default: ./data)
 
       vencejo admin grant ana --data /var/lib/vencejo
+      vencejo admin backup /var/backups/vencejo.sqlite --data /var/lib/vencejo
     """
 
-  static func run(_ arguments: some Sequence<String>, _ output: Output) -> Int32 {
+  static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
     do {
       let arguments = try ArgumentList(
-        arguments, options: [.init("data", short: "d", value: true), .init("help", short: "h")])
+        arguments,
+        options: [
+          .init("data", short: "d", value: true), .init("uses", value: true),
+          .init("days", value: true), .init("help", short: "h"),
+        ] + ImportCommand.options)
       if arguments.has("help") {
         output.line(help)
         return ExitCode.ok
       }
-      guard arguments.words.count == 2, arguments.words[0] == "grant" else {
-        throw ArgumentList.Fault("needs 'grant' and a handle")
+      let words = Array(arguments.words)
+      let data = arguments["data"] ?? "data"
+      if words.first == "import-whatsapp", words.count == 2 {
+        return try await ImportCommand.run(arguments, words[1], data, output)
       }
-      let handle = arguments.words[1]
-      try Backend.grantAdministrator(
-        to: handle, inDataFolder: arguments["data"] ?? "data")
-      output.line("\(handle) is administrator")
-      return ExitCode.ok
+      return try run(arguments, data, output)
     } catch let fault as ArgumentList.Fault {
       output.complain("vencejo admin: \(fault)\nTry 'vencejo admin --help'.")
       return ExitCode.usage
@@ -37,5 +52,55 @@ enum AdminCommand {
       output.complain("vencejo admin: \(error)")
       return ExitCode.failure
     }
+  }
+
+  private static func run(_ arguments: ArgumentList, _ data: String, _ output: Output) throws
+    -> Int32
+  {
+    let words = Array(arguments.words)
+    switch (words.first, words.count) {
+    case ("grant", 2):
+      try Backend.grantAdministrator(to: words[1], inDataFolder: data)
+      output.line("\(words[1]) is administrator")
+    case ("invite", 1):
+      output.line(
+        try Backend.inviteToSignUp(
+          uses: try number(arguments["uses"] ?? "1", 1...1_000_000),
+          days: try number(arguments["days"] ?? "7", 1...3650), inDataFolder: data))
+    case ("reset-password", 2):
+      output.line(try Backend.resetPassword(of: words[1], inDataFolder: data))
+    case ("stats", 1):
+      let statistics = try Store.statistics(directory: data)
+      for (name, count) in [
+        ("users", statistics.users), ("sessions", statistics.sessions),
+        ("chats", statistics.chats), ("messages", statistics.messages),
+        ("records", statistics.records), ("events", statistics.events),
+        ("bytes", statistics.bytes),
+      ] {
+        output.line("\(name)\t\(count)")
+      }
+    case ("doctor", 1):
+      let faults = try Store.examine(directory: data)
+      for fault in faults { output.line(fault) }
+      guard faults.isEmpty else { return ExitCode.failure }
+      output.line("all is well")
+    case ("backup", 2):
+      try Store.backUp(directory: data, to: words[1])
+      output.line("backed up to \(words[1])")
+    case ("restore", 2):
+      try Store.restore(words[1], to: data)
+      output.line("restored to \(data)")
+    default:
+      throw ArgumentList.Fault("needs a command, and what it needs")
+    }
+    return ExitCode.ok
+  }
+
+  private static func number(_ text: String, _ range: ClosedRange<Int64>) throws -> Int64 {
+    guard let number = Int64(text), range.contains(number) else {
+      throw ArgumentList.Fault(
+        "'\(text)' is no number from \(range.lowerBound) to \(range.upperBound)")
+    }
+    return number
   }
 }

@@ -19,6 +19,7 @@ enum ServeCommand {
       --threads N        event loops (default: one per core)
       --open-sign-up     let callers from other machines make accounts; without it only
                          callers on loopback and Unix sockets may
+      --behind-proxy     callers on loopback are not the operator: everybody comes from there
       --tls-cert FILE    cipher TCP connections; the certificate, followed by its issuers'
                          (PEM); Unix sockets stay plain. SIGHUP reads the files anew
       --tls-key FILE     its private key (PEM)
@@ -34,7 +35,8 @@ enum ServeCommand {
   private static let options: [ArgumentList.Option] =
     [
       .init("listen", short: "l", value: true), .init("data", short: "d", value: true),
-      .init("threads", value: true), .init("open-sign-up"), .init("help", short: "h"),
+      .init("threads", value: true), .init("open-sign-up"), .init("behind-proxy"),
+      .init("help", short: "h"),
     ] + TLSOptions.server + Log.options + ServeObservability.options
 
   static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
@@ -75,6 +77,7 @@ enum ServeCommand {
     let tls = try TLSOptions.server(arguments)
     var settings = Backend.Configuration(directory: arguments["data"] ?? "data")
     settings.isSignUpOpen = arguments.has("open-sign-up")
+    settings.trustsLoopback = !arguments.has("behind-proxy")
     // Before everything it is to show.
     let channelz: [any Service] = arguments.has("channelz") ? [Channelz()] : []
     let observability = try ServeObservability(arguments, log)

@@ -29,7 +29,7 @@ case "list": end(await ListCommand.run(rest, output))
 case "describe": end(await DescribeCommand.run(rest, output))
 case "bench": end(await BenchCommand.run(rest, output))
 case "proto": end(ProtoCommand.run(rest, output))
-case "admin": end(AdminCommand.run(rest, output))
+case "admin": end(await AdminCommand.run(rest, output))
 case "--version", "-V", "version":
   output.line("vencejo \(VencejoRPC.version)")
   end(ExitCode.ok)

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import Testing
 import VencejoAPI
 import VencejoCrypto
@@ -35,12 +36,21 @@ final class World: Sendable {
     backend.drain()
     await server.shutdown()
     backend.close()
-    for name in ["data/vencejo.sqlite", "data/vencejo.sqlite-wal", "data/vencejo.sqlite-shm"] {
-      unlink(path + "/" + name)
+    Self.remove(path)
+  }
+
+  static func remove(_ path: String) {
+    guard let folder = opendir(path) else {
+      unlink(path)
+      return
     }
-    unlink(path + "/data/lock")
-    rmdir(path + "/data")
-    unlink(path + "/socket")
+    while let entry = readdir(folder) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name != ".", name != ".." { remove(path + "/" + name) }
+    }
+    closedir(folder)
     rmdir(path)
   }
 
@@ -154,4 +164,26 @@ func expect(
   #expect(found?.0 == code, sourceLocation: sourceLocation)
   #expect(found?.1 == reason, sourceLocation: sourceLocation)
   #expect(found?.2 == domain, sourceLocation: sourceLocation)
+}
+
+/// A clock that only moves when told.
+final class TestClock: Sendable {
+  private let time = Mutex<Int64>(1_800_000_000_000_000)
+  var now: Int64 { time.withLock { $0 } }
+  func advance(seconds: Int64) { time.withLock { $0 += seconds * 1_000_000 } }
+}
+
+extension World {
+  /// A new session, for when the clock has moved on.
+  func signIn(_ handle: String) async throws -> CallOptions {
+    let response = try await Auth.AuthClient(channel()).signIn(
+      .with {
+        $0.credential = .password(
+          .with {
+            $0.identifier = handle
+            $0.password = "password of \(handle)"
+          })
+      })
+    return .bearer(response.tokens?.accessToken ?? "")
+  }
 }

@@ -74,16 +74,26 @@ import VencejoCrypto
   @Test func administratorsAreGrantedBesideARunningServer() async throws {
     _ = try await signUp("ana")
     let ben = try await signUp("ben")
-    let granted = try Store.grantAdministrator(directory: scratch.path, handle: "Ben")
+    let granted = try Store.administer(directory: scratch.path) {
+      try $0.grantAdministrator(handle: "Ben")
+    }
     #expect(granted.id == ben.account.id)
     #expect(try await store.authenticate(ben.tokens.accessToken).role == .administrator)
     // The server's writer goes on.
     _ = try await signUp("cleo")
     #expect(
-      await reason { try Store.grantAdministrator(directory: scratch.path, handle: "nobody") }
+      await reason {
+        _ = try Store.administer(directory: scratch.path) {
+          try $0.grantAdministrator(handle: "nobody")
+        }
+      }
         == "USER_NOT_FOUND")
     #expect(
-      await reason { try Store.grantAdministrator(directory: "/proc/nowhere", handle: "ana") }
+      await reason {
+        _ = try Store.administer(directory: "/proc/nowhere") {
+          try $0.grantAdministrator(handle: "ana")
+        }
+      }
         == "STORAGE_UNREADABLE")
   }
 

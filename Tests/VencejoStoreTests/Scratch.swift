@@ -14,13 +14,18 @@ final class Scratch: Sendable {
     path = String(cString: try #require(mkdtemp(&template)))
   }
 
-  deinit {
-    guard let folder = opendir(path) else { return }
+  deinit { Self.remove(path) }
+
+  static func remove(_ path: String) {
+    guard let folder = opendir(path) else {
+      unlink(path)
+      return
+    }
     while let entry = readdir(folder) {
       let name = withUnsafePointer(to: &entry.pointee.d_name) {
         $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
       }
-      if name != ".", name != ".." { unlink(path + "/" + name) }
+      if name != ".", name != ".." { remove(path + "/" + name) }
     }
     closedir(folder)
     rmdir(path)

@@ -241,6 +241,9 @@ extension CommandRunner {
     switch message.content?.kind {
     case .text(let content)?: return content.text
     case .system(let system)?: return text(system)
+    case .media(let media)?:
+      let count = media.attachments.count
+      return "(\(count) file\(count == 1 ? "" : "s")) \(media.caption)"
     case .location(let location)?:
       return
         "(a place: \(location.label) \(location.latitudeDegrees), \(location.longitudeDegrees))"

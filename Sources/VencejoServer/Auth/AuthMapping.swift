@@ -26,8 +26,10 @@ extension Auth.User {
     name = "users/\(account.id)"
     handle = account.handle
     email = showsEmail ? account.email : ""
-    kind = .human
-    state = .active
+    kind = account.kind == .human ? .human : .serviceAccount
+    state = Auth.UserState(rawValue: Int32(clamping: account.state.rawValue))
+    if let owner = account.owner { self.owner = "users/\(owner)" }
+    purgeTime = account.purgeTime.map { Google.Timestamp(microseconds: $0) }
     role = account.role == .administrator ? .administrator : .member
     createTime = Google.Timestamp(microseconds: account.createTime)
     updateTime = Google.Timestamp(microseconds: account.updateTime)
@@ -36,7 +38,7 @@ extension Auth.User {
 }
 
 extension Auth.Session {
-  init(_ session: VencejoStore.Session, of account: Account) {
+  init(_ session: VencejoStore.Session, of account: Account, isCurrent: Bool = true) {
     self.init()
     name = "users/\(account.id)/sessions/\(session.id)"
     deviceId = session.deviceID
@@ -45,7 +47,7 @@ extension Auth.Session {
     createTime = Google.Timestamp(microseconds: session.createTime)
     lastSeenTime = Google.Timestamp(microseconds: session.lastSeenTime)
     expireTime = Google.Timestamp(microseconds: session.expireTime)
-    current = true
+    current = isCurrent
   }
 }
 
@@ -56,5 +58,18 @@ extension Auth.TokenPair {
     accessExpireTime = Google.Timestamp(microseconds: grant.accessExpireTime)
     refreshToken = grant.refreshToken
     refreshExpireTime = Google.Timestamp(microseconds: grant.refreshExpireTime)
+  }
+}
+
+extension Auth.ApiKey {
+  init(_ key: APIKey) {
+    self.init()
+    name = "users/\(key.user)/apiKeys/\(key.id)"
+    displayName = key.displayName
+    prefix = key.prefix
+    scopes = key.scopes
+    createTime = Google.Timestamp(microseconds: key.createTime)
+    lastUsedTime = key.lastUsedTime.map { Google.Timestamp(microseconds: $0) }
+    expireTime = key.expireTime.map { Google.Timestamp(microseconds: $0) }
   }
 }

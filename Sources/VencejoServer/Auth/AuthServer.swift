@@ -9,7 +9,11 @@ struct AuthServer: Auth.AuthService {
   let store: Store
   let authenticator: Authenticator
   let isSignUpOpen: Bool
+  /// Whether callers on loopback and Unix sockets stand for the operator.
+  let trustsLoopback: Bool
   let heartbeat: Duration
+  let guardian: SignInGuard
+  let limits: RateLimits
 
   /// Handlers only await the store's own threads.
   var execution: HandlerExecution { .loop }
@@ -23,6 +27,8 @@ struct AuthServer: Auth.AuthService {
     response.signUpOpen = maySignUp(context)
     response.serverTime = Google.Timestamp(microseconds: store.now)
     response.maxMessageBytes = Int64(ChatLimits.textBytes)
+    response.maxAttachmentBytes = AttachmentLimits.bytes
+    response.recommendedChunkBytes = Int32(AttachmentLimits.recommendedChunkBytes)
     response.heartbeatInterval = Google.Duration(heartbeat)
     return response
   }
@@ -31,16 +37,18 @@ struct AuthServer: Auth.AuthService {
     -> Auth.SignUpResponse
   {
     try await answering(.auth) {
-      guard maySignUp(context) else {
+      guard maySignUp(context) || !request.inviteCode.isEmpty else {
         throw StoreError(
           .permissionDenied, "SIGN_UP_CLOSED", "this server takes no new accounts from elsewhere")
       }
-      let signedIn = try await store.signUp(
-        NewAccount(
-          handle: request.handle, email: request.email, password: request.password,
-          displayName: request.displayName,
-          device: Device(id: request.deviceId, label: request.deviceLabel),
-          requestID: request.requestId, isLocal: context.peer.isLoopback))
+      try admit(context)
+      var new = NewAccount(
+        handle: request.handle, email: request.email, password: request.password,
+        displayName: request.displayName,
+        device: Device(id: request.deviceId, label: request.deviceLabel),
+        requestID: request.requestId, isLocal: isLocal(context))
+      if !maySignUp(context) { new.code = request.inviteCode }
+      let signedIn = try await store.signUp(new)
       var response = Auth.SignUpResponse()
       response.user = Auth.User(signedIn.account, showsEmail: true)
       response.tokens = Auth.TokenPair(signedIn.tokens)
@@ -57,10 +65,23 @@ struct AuthServer: Auth.AuthService {
         throw StoreError.invalid(
           "credential", "MISSING_CREDENTIAL", "say who you are: password is missing")
       }
-      let signedIn = try await store.signIn(
-        identifier: credential.identifier, password: credential.password,
-        device: Device(
-          id: request.deviceId, label: request.deviceLabel, clientVersion: request.clientVersion))
+      try admit(context)
+      let address = context.peer.host
+      try guardian.check(credential.identifier, address, now: store.now)
+      let signedIn: SignedIn
+      do {
+        signedIn = try await store.signIn(
+          identifier: credential.identifier, password: credential.password,
+          device: Device(
+            id: request.deviceId, label: request.deviceLabel,
+            clientVersion: request.clientVersion))
+      } catch let error as StoreError {
+        if error.reason == "BAD_CREDENTIAL" {
+          guardian.failed(credential.identifier, address, now: store.now)
+        }
+        throw error
+      }
+      guardian.succeeded(credential.identifier, address)
       var response = Auth.SignInResponse()
       response.user = Auth.User(signedIn.account, showsEmail: true)
       response.tokens = Auth.TokenPair(signedIn.tokens)
@@ -104,6 +125,16 @@ struct AuthServer: Auth.AuthService {
   }
 
   private func maySignUp(_ context: ServerContext) -> Bool {
-    isSignUpOpen || context.peer.isLoopback
+    isSignUpOpen || isLocal(context)
+  }
+
+  private func isLocal(_ context: ServerContext) -> Bool {
+    trustsLoopback && context.peer.isLoopback
+  }
+
+  /// Attempts of one address are counted, whoever it tries to be.
+  func admit(_ context: ServerContext) throws(StoreError) {
+    guard !isLocal(context) else { return }
+    try limits.spend(.attempt, context.peer.host, now: store.now)
   }
 }

@@ -126,7 +126,9 @@ struct LiveTransaction: Sendable {
       self.chatsBehind += shared.compactMap(\.0.chat)
       return
     }
-    let token = tokens.resumeToken(.chat, position: last.position, now: last.commitTime)
+    let shift: Int64 = Mutation.tokenBehind.isOn ? -1 : Mutation.tokenAhead.isOn ? 1 : 0
+    let token = tokens.resumeToken(
+      .chat, position: last.position + shift, now: last.commitTime)
     func frame(for reader: Int64?) -> EncodedMessage {
       EncodedMessage(
         Chat.SubscribeResponse(

@@ -92,6 +92,13 @@ final class ChatShelf: @unchecked Sendable {
         continue
       }
       let own = stream.user == transaction.owner ? transaction.ownerFrame : nil
+      if Mutation.dropEvent.isOn, transaction.position % 7 == 0 {
+        stream.position = transaction.position
+        continue
+      }
+      if Mutation.repeatEvent.isOn, transaction.position % 7 == 0 {
+        _ = stream.out.tryWrite(own ?? frame)
+      }
       if stream.out.tryWrite(own ?? frame) {
         stream.position = transaction.position
         stream.lastSent = loop.now

@@ -59,12 +59,15 @@ extension Chat.MessageContent {
     case .text(let string, let mentions):
       var text = Chat.TextContent()
       text.text = string
-      text.mentions = mentions.map {
-        Chat.Mention(
-          user: $0.user.map { "users/\($0)" } ?? "", everyone: $0.user == nil,
-          start: Int32(clamping: $0.start), length: Int32(clamping: $0.length))
-      }
+      text.mentions = mentions.map { Chat.Mention($0) }
       kind = .text(text)
+    case .media(let media):
+      var content = Chat.MediaContent()
+      content.attachments = media.attachments.map { "attachments/\($0)" }
+      content.caption = media.caption
+      content.mentions = media.mentions.map { Chat.Mention($0) }
+      content.voiceNote = media.isVoiceNote
+      kind = .media(content)
     case .location(let location):
       kind = .location(
         Chat.LocationContent(
@@ -106,17 +109,17 @@ extension MessageBody {
   init(_ content: Chat.MessageContent?, caller: Principal) throws(StoreError) {
     switch content?.kind {
     case .text(let text)?:
-      var mentions: [Mention] = []
-      for mention in text.mentions {
-        mentions.append(
-          Mention(
-            user: mention.everyone
-              ? nil
-              : try ResourceName.user(
-                mention.user, field: "content.text.mentions.user", caller: caller),
-            start: Int64(mention.start), length: Int64(mention.length)))
+      self = .text(text.text, mentions: try Self.mentions(text.mentions, caller))
+    case .media(let media)?:
+      var attachments: [UUID] = []
+      for name in media.attachments {
+        attachments.append(
+          try ResourceName.single(name, "attachments", field: "content.media.attachments"))
       }
-      self = .text(text.text, mentions: mentions)
+      self = .media(
+        Media(
+          attachments: attachments, caption: media.caption,
+          mentions: try Self.mentions(media.mentions, caller), isVoiceNote: media.voiceNote))
     case .location(let location)?:
       self = .location(
         SharedLocation(
@@ -144,5 +147,28 @@ extension MessageBody {
       throw .invalid("content", "BAD_CONTENT", "only the server writes system messages")
     case nil: self = .text("")
     }
+  }
+
+  private static func mentions(_ mentions: [Chat.Mention], _ caller: Principal)
+    throws(StoreError) -> [Mention]
+  {
+    var result: [Mention] = []
+    for mention in mentions {
+      result.append(
+        Mention(
+          user: mention.everyone
+            ? nil
+            : try ResourceName.user(mention.user, field: "mentions.user", caller: caller),
+          start: Int64(mention.start), length: Int64(mention.length)))
+    }
+    return result
+  }
+}
+
+extension Chat.Mention {
+  init(_ mention: VencejoStore.Mention) {
+    self.init(
+      user: mention.user.map { "users/\($0)" } ?? "", everyone: mention.user == nil,
+      start: Int32(clamping: mention.start), length: Int32(clamping: mention.length))
   }
 }

@@ -20,15 +20,48 @@ final class Authenticator: Sendable {
     "this method needs the metadata 'authorization: Bearer <access token>'")
 
   private let store: Store
+  private let limits: RateLimits
   private let cache = Mutex(Cache())
+  private let keysUsed = Mutex<Set<Int64>>([])
 
-  init(_ store: Store) { self.store = store }
+  init(_ store: Store, _ limits: RateLimits) {
+    self.store = store
+    self.limits = limits
+  }
 
   /// Who makes this call.
   ///
   /// - Throws: `MISSING_CREDENTIAL`, `BAD_CREDENTIAL`, `ACCESS_TOKEN_EXPIRED`,
-  ///   `SESSION_REVOKED`, `SESSION_EXPIRED`, all UNAUTHENTICATED.
+  ///   `SESSION_REVOKED`, `SESSION_EXPIRED`, all UNAUTHENTICATED; `SCOPE_MISSING` for an API key;
+  ///   `RATE_LIMITED`.
   func principal(_ context: ServerContext) async throws(StoreError) -> Principal {
+    let principal = try await bearer(context)
+    let isRead = MethodScope.reads(context.method)
+    if let scopes = principal.scopes {
+      let scope = MethodScope.scope(context.method, isRead: isRead)
+      guard let scope, scopes.contains(scope) || isRead && scopes.contains(scope.asWrite) else {
+        throw StoreError(
+          .permissionDenied, "SCOPE_MISSING",
+          "this API key is not good for \(scope ?? "this method")",
+          metadata: ["required_scope": scope ?? ""])
+      }
+      keysUsed.withLock { _ = $0.insert(principal.session) }
+    }
+    let who = String(principal.user)
+    try limits.spend(.call, who, now: store.now)
+    if !isRead { try limits.spend(.change, who, now: store.now) }
+    return principal
+  }
+
+  /// The keys used since this was asked last.
+  func takeKeysUsed() -> [Int64] {
+    keysUsed.withLock { keys in
+      defer { keys.removeAll() }
+      return Array(keys)
+    }
+  }
+
+  private func bearer(_ context: ServerContext) async throws(StoreError) -> Principal {
     guard let token = Self.bearerToken(context.metadata) else { throw Self.missing }
     let (known, generation) = cache.withLock { ($0.known[token], $0.generation) }
     if let known, known.until > store.now { return known.principal }

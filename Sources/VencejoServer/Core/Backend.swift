@@ -11,6 +11,16 @@ public final class Backend: Sendable {
     public var directory: String
     /// Lets callers from other machines make accounts.
     public var isSignUpOpen = false
+    /// Callers on loopback and Unix sockets stand for the operator: they may sign up, and the
+    /// first of them becomes administrator. Switch it off behind a reverse proxy, where everybody
+    /// comes from there.
+    public var trustsLoopback = true
+    /// Calls of one user, whatever they are.
+    public var callLimit = RateLimit(burst: 20_000, perSecond: 2000)
+    /// Calls of one user that change something.
+    public var changeLimit = RateLimit(burst: 10_000, perSecond: 1000)
+    /// Attempts to sign up or in from one address that is not trusted.
+    public var attemptLimit = RateLimit(burst: 30, perSecond: 0.5)
     /// Bounds of what a client may ask for between two frames of a stream.
     public var heartbeats: ClosedRange<Duration> = .seconds(5) ... .seconds(60)
     /// What it gets without asking.
@@ -35,6 +45,8 @@ public final class Backend: Sendable {
   private let chatHub: ChatHub
   private let recordHub: RecordHub
   private let presence: PresenceBoard
+  private let limits: RateLimits
+  private let guardian = SignInGuard()
   private let housekeeping: [Task<Void, Never>]
 
   /// Opens the data folder. Blocks for as long as that takes.
@@ -42,13 +54,18 @@ public final class Backend: Sendable {
   /// - Throws: ``StoreError`` as ``Store/open(directory:options:)`` does.
   public init(configuration: Configuration) throws(StoreError) {
     let store = try Store.open(directory: configuration.directory, options: configuration.store)
-    let authenticator = Authenticator(store)
+    let limits = RateLimits([
+      .call: configuration.callLimit, .change: configuration.changeLimit,
+      .attempt: configuration.attemptLimit,
+    ])
+    let authenticator = Authenticator(store, limits)
     let streams = StreamRegistry()
     let chatHub = ChatHub(store)
     let recordHub = RecordHub()
     self.store = store
     self.configuration = configuration
     self.authenticator = authenticator
+    self.limits = limits
     self.streams = streams
     self.chatHub = chatHub
     self.recordHub = recordHub
@@ -72,6 +89,10 @@ public final class Backend: Sendable {
           while (try? await store.write { try $0.sweepExpired() }) == true {}
           while (try? await store.write { try $0.sweepPins() }) == true {}
           while (try? await store.write { try $0.purgeDeletedChats() }) == true {}
+          while (try? await store.write { try $0.purgeAccounts() }) == true {}
+          try? await store.collectAttachments()
+          let keys = authenticator.takeKeysUsed()
+          if !keys.isEmpty { _ = try? await store.write { try $0.noteUse(ofKeys: keys) } }
           try? await Task.sleep(for: sweepInterval)
         }
       },
@@ -93,7 +114,8 @@ public final class Backend: Sendable {
     [
       AuthServer(
         store: store, authenticator: authenticator, isSignUpOpen: configuration.isSignUpOpen,
-        heartbeat: configuration.heartbeatDefault),
+        trustsLoopback: configuration.trustsLoopback, heartbeat: configuration.heartbeatDefault,
+        guardian: guardian, limits: limits),
       ChatServer(
         store: store, authenticator: authenticator, hub: chatHub, presence: presence,
         streams: streams, configuration: configuration),

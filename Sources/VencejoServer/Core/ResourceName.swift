@@ -63,6 +63,18 @@ enum ResourceName {
     return (chat, id)
   }
 
+  /// `users/{id}/{collection}/{id}`; the user may be `me`.
+  static func userPart(
+    _ name: String, of collection: String, field: String, caller: Principal
+  ) throws(StoreError) -> (user: UUID, id: UUID) {
+    let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count == 4, parts[0] == "users", parts[2] == collection,
+      let user = parts[1] == "me" ? caller.userID : UUID(parsing: parts[1]),
+      let id = UUID(parsing: parts[3])
+    else { throw bad(field, "users/{user}/\(collection)/{id}") }
+    return (user, id)
+  }
+
   /// `{collection}/{id}`.
   static func single(_ name: String, _ collection: String, field: String) throws(StoreError)
     -> UUID

@@ -6,6 +6,21 @@ public enum ServerRole: Int64, Sendable, Hashable {
   case administrator = 2
 }
 
+/// Whether an account may be used; raw values as on the wire.
+public enum AccountState: Int64, Sendable, Hashable {
+  case active = 1
+  case suspended = 3
+  /// To be purged; an administrator may bring it back until then.
+  case deleted = 4
+}
+
+/// Who stands behind an account; raw values as on the wire.
+public enum AccountKind: Int64, Sendable, Hashable {
+  case human = 1
+  /// Without a password; used by keys.
+  case service = 2
+}
+
 /// A user.
 public struct Account: Sendable, Hashable {
   /// Internal key; never on the wire.
@@ -16,6 +31,12 @@ public struct Account: Sendable, Hashable {
   public let email: String
   public let displayName: String
   public let role: ServerRole
+  public let kind: AccountKind
+  public let state: AccountState
+  /// Of a service account.
+  public let owner: UUID?
+  /// When the data of a deleted account goes.
+  public let purgeTime: Int64?
   /// Microseconds since the Unix epoch.
   public let createTime: Int64
   public let updateTime: Int64
@@ -53,12 +74,14 @@ public struct SignedIn: Sendable, Hashable {
 
 /// Who makes a call, as an access token proved it.
 public struct Principal: Sendable, Hashable {
-  /// Internal keys.
+  /// Internal keys. An API key counts as a session below zero.
   public let user: Int64
   public let session: Int64
   public let userID: UUID
   public let sessionID: UUID
   public let role: ServerRole
+  /// What an API key may be used for; nil for a session, which may be used for everything.
+  public let scopes: Set<String>?
   /// When the access token expires, and when the session does.
   public let accessExpireTime: Int64
   public let sessionExpireTime: Int64

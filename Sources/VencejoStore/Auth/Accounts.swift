@@ -13,6 +13,15 @@ extension ReadTransaction {
     return found
   }
 
+  /// As ``account(id:)``, but not where its end has begun.
+  func reachable(_ id: UUID) throws(StoreError) -> Account {
+    let account = try account(id: id)
+    guard account.state != .deleted else {
+      throw .notFound("USER_NOT_FOUND", type: "vencejo.auth.v1.User", name: "users/\(id)")
+    }
+    return account
+  }
+
   func account(key: Int64) throws(StoreError) -> Account? {
     try accounts("WHERE user_id = ?", [key]).first
   }
@@ -25,7 +34,8 @@ extension ReadTransaction {
     var result: [Account] = []
     try each(
       dynamic: """
-        SELECT user_id, uuid, handle, email, display_name, role, create_us, update_us, version
+        SELECT user_id, uuid, handle, email, display_name, role, create_us, update_us, version,
+          kind, state, (SELECT o.uuid FROM user o WHERE o.user_id = user.owner_id), purge_us
         FROM user \(clause)
         """, values
     ) { row in
@@ -34,7 +44,10 @@ extension ReadTransaction {
           Account(
             key: row.int(0), id: id, handle: row.text(2), email: row.text(3),
             displayName: row.text(4), role: ServerRole(rawValue: row.int(5)) ?? .member,
-            createTime: row.int(6), updateTime: row.int(7), version: row.int(8)))
+            kind: AccountKind(rawValue: row.int(9)) ?? .human,
+            state: AccountState(rawValue: row.int(10)) ?? .suspended, owner: row.uuid(11),
+            purgeTime: row.optionalInt(12), createTime: row.int(6), updateTime: row.int(7),
+            version: row.int(8)))
       }
       return true
     }
@@ -51,7 +64,7 @@ extension ReadTransaction {
     try each(
       dynamic: """
         SELECT user_id, salt, hash, cost, block_size, parallelism FROM user
-        WHERE \(isEmail ? "email_key" : "handle") = ?
+        WHERE \(isEmail ? "email_key" : "handle") = ? AND kind = 1
         """, [isEmail ? text.lowercased() : AccountRules.lowercasedASCII(text)]
     ) { row in
       let parameters = Scrypt.Parameters(
@@ -111,34 +124,5 @@ extension WriteTransaction {
       "UPDATE user SET role = ?, update_us = ?, version = version + 1 WHERE user_id = ?",
       ServerRole.administrator.rawValue, now, found.key)
     return try account(id: found.id)
-  }
-}
-
-extension Store {
-  /// Makes a user administrator, from another process than the server's: it opens the database
-  /// beside a server that may be running, which notices within half a minute. Blocks.
-  ///
-  /// Safe beside the server's writer because it is one small transaction of SQLite's own and
-  /// logs no event.
-  ///
-  /// - Throws: `USER_NOT_FOUND`, and what ``open(directory:options:)`` throws but
-  ///   `DATA_FOLDER_IN_USE`.
-  @discardableResult
-  public static func grantAdministrator(directory: String, handle: String) throws(StoreError)
-    -> Account
-  {
-    let connection: Connection
-    do throws(SQLiteError) {
-      connection = try Connection(path: "\(directory)/vencejo.sqlite", mode: .readWrite)
-      try connection.check(Schema.migrations, application: Schema.application)
-      try connection.begin(.immediate)
-    } catch { throw StoreError(error) }
-    defer { connection.rollback() }
-    let transaction = WriteTransaction(
-      connection, tokens: TokenAuthority(keys: [], root: [], history: []), now: systemClock(),
-      base: 0)
-    let account = try transaction.grantAdministrator(handle: handle)
-    do throws(SQLiteError) { try connection.commit() } catch { throw StoreError(error) }
-    return account
   }
 }

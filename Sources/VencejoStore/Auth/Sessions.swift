@@ -13,24 +13,30 @@ enum Lifetime {
 extension ReadTransaction {
   func principal(_ accessToken: String) throws(StoreError) -> Principal {
     guard accessToken.utf8.count <= 128 else { throw Store.badCredential }
+    if accessToken.hasPrefix(APIKey.mark) { return try principal(key: accessToken) }
     let found = try first(
       """
-      SELECT t.expire_us, s.session_id, s.uuid, s.revoke_us, s.expire_us, u.user_id, u.uuid, u.role
+      SELECT t.expire_us, s.session_id, s.uuid, s.revoke_us, s.expire_us, u.user_id, u.uuid, u.role,
+        u.state
       FROM access_token t JOIN session s USING (session_id) JOIN user u USING (user_id)
       WHERE t.hash = ?
       """, SHA256.digest(accessToken)
-    ) { row -> (isRevoked: Bool, Principal)? in
+    ) { row -> (isRevoked: Bool, isActive: Bool, Principal)? in
       guard let session = row.uuid(2), let user = row.uuid(6) else { return nil }
       return (
-        !row.isNull(3),
+        !row.isNull(3), row.int(8) == AccountState.active.rawValue,
         Principal(
           user: row.int(5), session: row.int(1), userID: user, sessionID: session,
-          role: ServerRole(rawValue: row.int(7)) ?? .member, accessExpireTime: row.int(0),
+          role: ServerRole(rawValue: row.int(7)) ?? .member, scopes: nil,
+          accessExpireTime: row.int(0),
           sessionExpireTime: row.int(4))
       )
     }
-    guard let found, let (isRevoked, principal) = found else { throw Store.badCredential }
+    guard let found, let (isRevoked, isActive, principal) = found else {
+      throw Store.badCredential
+    }
     if isRevoked { throw StoreError.sessionRevoked }
+    guard isActive else { throw StoreError.accountSuspended }
     if principal.sessionExpireTime <= now { throw StoreError.sessionExpired }
     if principal.accessExpireTime <= now { throw StoreError.accessTokenExpired }
     return principal
@@ -62,6 +68,8 @@ extension StoreError {
   /// The session was ended before its time.
   public static let sessionRevoked = StoreError(
     .unauthenticated, "SESSION_REVOKED", "the session was ended: sign in again")
+  static let accountSuspended = StoreError(
+    .unauthenticated, "ACCOUNT_SUSPENDED", "the account may not be used: ask an administrator")
   static let sessionExpired = StoreError(
     .unauthenticated, "SESSION_EXPIRED", "the session has expired: sign in again")
 }
@@ -165,8 +173,9 @@ extension WriteTransaction {
     try revoke(user: principal.user, sessions: sessions)
   }
 
-  private func revoke(user: Int64, sessions: [Int64]) throws(StoreError) {
-    for session in sessions {
+  func revoke(user: Int64, sessions: [Int64]) throws(StoreError) {
+    guard !sessions.isEmpty else { return }
+    for session in sessions where session > 0 {
       try run("UPDATE session SET revoke_us = ? WHERE session_id = ?", now, session)
       // Access tokens stay until they expire, so that a caller hears SESSION_REVOKED. Replaced
       // refresh tokens stay too: any of them, used again, hears the same.

@@ -10,6 +10,8 @@ public struct NewAccount: Sendable {
   public var requestID: String
   /// The caller is on this machine: the first account of an empty folder becomes administrator.
   public var isLocal: Bool
+  /// Needed where sign-up is not open to the caller.
+  public var code: String?
 
   public init(
     handle: String, email: String = "", password: String, displayName: String = "",
@@ -46,6 +48,7 @@ extension Store {
       let known = try transaction.rememberedAnswer(
         user: 0, rpc: "SignUp", requestID: new.requestID, bodyHash: bodyHash)
       guard known == nil else { return nil }
+      if let code = new.code { try transaction.spendSignUpCode(code) }
       let account = try transaction.insertAccount(
         handle: handle, email: email, displayName: displayName, password: password,
         isLocal: new.isLocal)
@@ -75,6 +78,7 @@ extension Store {
       guard let account = try transaction.account(key: found.account) else {
         throw Self.badCredential
       }
+      guard account.state == .active else { throw StoreError.accountSuspended }
       return try transaction.openSession(account, device)
     }
   }

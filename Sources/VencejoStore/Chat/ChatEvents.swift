@@ -136,6 +136,8 @@ public enum ChatLimits {
   static let descriptionBytes = 4096
   static let pageDefault = 50
   static let pageMaximum = 200
+  /// Messages of one chunk of an export.
+  public static let exportPage: Int32 = 200
   /// Messages deleted by one call.
   public static let deletedAtOnce: Int64 = 500
   /// Mentions in one message.

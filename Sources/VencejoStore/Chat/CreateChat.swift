@@ -99,7 +99,7 @@ extension WriteTransaction {
     guard let other = members.first else {
       throw .invalid("members", "BAD_MEMBERS", "a direct chat has exactly one other member")
     }
-    let peer = try account(id: other)
+    let peer = try reachable(other)
     let key = "\(min(creator.key, peer.key)):\(max(creator.key, peer.key))"
     return try create(.direct, "", pairKey: key, creator, [peer], failures: [:])
   }
@@ -116,7 +116,7 @@ extension WriteTransaction {
     var seen: Set<UUID> = [creator.id]
     for id in new.members where seen.insert(id).inserted {
       do throws(StoreError) {
-        let account = try account(id: id)
+        let account = try reachable(id)
         try mayAdd(account, by: creator.key)
         others.append(account)
       } catch { failures[id] = error }

@@ -93,6 +93,7 @@ extension WriteTransaction {
         forward_hops = 0, version = version + 1
       WHERE message_key = ?
       """, deleteTime, message.key)
+    try letGo(ofMessage: message.key)
     try run("DELETE FROM reaction WHERE message_key = ?", message.key)
     try run("DELETE FROM poll_vote WHERE message_key = ?", message.key)
     try run("DELETE FROM pin WHERE chat_id = ? AND seq = ?", chat, message.sequence)

@@ -119,7 +119,7 @@ extension WriteTransaction {
     var members: [Membership] = []
     for id in users where seen.insert(id).inserted {
       do throws(StoreError) {
-        let account = try account(id: id)
+        let account = try reachable(id)
         let old = try membership(account.key, place.chat, reader: user)
         if let old, old.state == .joined {
           members.append(old)

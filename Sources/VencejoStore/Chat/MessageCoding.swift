@@ -9,6 +9,7 @@ struct BodyColumns {
   var content: [UInt8]?
 
   static let text: Int64 = 1
+  static let media: Int64 = 2
   static let location: Int64 = 3
   static let contact: Int64 = 4
   static let poll: Int64 = 5
@@ -30,6 +31,17 @@ struct BodyColumns {
       kind = Self.text
       words = text
       for mention in mentions {
+        writer.raw(mention.user?.bytes ?? [])
+        writer.int(mention.start)
+        writer.int(mention.length)
+      }
+    case .media(let media):
+      kind = Self.media
+      words = media.caption
+      writer.int(media.isVoiceNote ? 1 : 0)
+      writer.int(Int64(media.attachments.count))
+      for attachment in media.attachments { writer.raw(attachment.bytes) }
+      for mention in media.mentions {
         writer.raw(mention.user?.bytes ?? [])
         writer.int(mention.start)
         writer.int(mention.length)
@@ -79,14 +91,21 @@ struct BodyColumns {
     var reader = KeysetReader(content ?? [])
     switch kind {
     case Self.text:
-      var mentions: [Mention] = []
-      while !reader.isAtEnd {
-        guard let user = reader.raw(), let start = reader.int(), let length = reader.int() else {
-          return nil
-        }
-        mentions.append(Mention(user: UUID(bytes: user), start: start, length: length))
+      return Self.mentions(&reader).map { .text(words, mentions: $0) }
+    case Self.media:
+      guard let voice = reader.int(), let count = reader.int(), count >= 0, count <= 64 else {
+        return nil
       }
-      return .text(words, mentions: mentions)
+      var attachments: [UUID] = []
+      for _ in 0..<count {
+        guard let id = reader.raw().flatMap(UUID.init(bytes:)) else { return nil }
+        attachments.append(id)
+      }
+      return Self.mentions(&reader).map {
+        .media(
+          Media(
+            attachments: attachments, caption: words, mentions: $0, isVoiceNote: voice == 1))
+      }
     case Self.location:
       guard let latitude = reader.int(), let longitude = reader.int() else { return nil }
       return .location(
@@ -123,6 +142,17 @@ struct BodyColumns {
     }
   }
 
+  private static func mentions(_ reader: inout KeysetReader) -> [Mention]? {
+    var mentions: [Mention] = []
+    while !reader.isAtEnd {
+      guard let user = reader.raw(), let start = reader.int(), let length = reader.int() else {
+        return nil
+      }
+      mentions.append(Mention(user: UUID(bytes: user), start: start, length: length))
+    }
+    return mentions
+  }
+
   private static func users(_ reader: inout KeysetReader) -> [UUID] {
     var users: [UUID] = []
     while let bytes = reader.raw() {
@@ -137,6 +167,7 @@ extension MessageBody {
   var excerpt: String {
     switch self {
     case .text(let text, _): String(text.unicodeScalars.prefix(100))
+    case .media(let media): String(media.caption.unicodeScalars.prefix(100))
     case .location(let location): String(location.label.unicodeScalars.prefix(100))
     case .contact(let contact): String(contact.displayName.unicodeScalars.prefix(100))
     case .poll(let poll): String(poll.question.unicodeScalars.prefix(100))
@@ -146,7 +177,11 @@ extension MessageBody {
   }
 
   var mentions: [Mention] {
-    if case .text(_, let mentions) = self { mentions } else { [] }
+    switch self {
+    case .text(_, let mentions): mentions
+    case .media(let media): media.mentions
+    default: []
+    }
   }
 
   /// Refuses what no message may say.
@@ -160,15 +195,16 @@ extension MessageBody {
       guard !AccountRules.isBlank(text) else {
         throw .invalid("content.text.text", "EMPTY_MESSAGE", "a message needs some text")
       }
-      let length = Int64(text.unicodeScalars.count)
-      guard mentions.count <= ChatLimits.mentions,
-        mentions.allSatisfy({
-          $0.start >= 0 && $0.length > 0 && $0.start < length && $0.length <= length - $0.start
-        })
+      try Self.check(mentions, in: text, "content.text.mentions")
+    case .media(let media):
+      try Self.check(media.caption, "content.media.caption")
+      try Self.check(media.mentions, in: media.caption, "content.media.mentions")
+      guard (1...AttachmentLimits.perMessage).contains(media.attachments.count),
+        Set(media.attachments).count == media.attachments.count
       else {
         throw .invalid(
-          "content.text.mentions", "BAD_MENTION",
-          "at most \(ChatLimits.mentions) mentions, each inside the text")
+          "content.media.attachments", "BAD_ATTACHMENTS",
+          "1 to \(AttachmentLimits.perMessage) attachments, all different")
       }
     case .location(let location):
       try Self.check(location.label, "content.location.label")
@@ -209,6 +245,20 @@ extension MessageBody {
       }
     case .system, .deleted:
       throw .invalid("content", "BAD_CONTENT", "only the server writes system messages")
+    }
+  }
+
+  private static func check(_ mentions: [Mention], in text: String, _ field: String)
+    throws(StoreError)
+  {
+    let length = Int64(text.unicodeScalars.count)
+    guard mentions.count <= ChatLimits.mentions,
+      mentions.allSatisfy({
+        $0.start >= 0 && $0.length > 0 && $0.start < length && $0.length <= length - $0.start
+      })
+    else {
+      throw .invalid(
+        field, "BAD_MENTION", "at most \(ChatLimits.mentions) mentions, each inside the text")
     }
   }
 

@@ -56,11 +56,11 @@ extension ReadTransaction {
   static let visibleMessages = """
     FROM message m JOIN member me ON me.chat_id = m.chat_id AND me.user_id = ?1
     WHERE m.chat_id = ?2 AND m.seq >= me.visible_from
-      AND m.seq <= ifnull(me.visible_to, 9223372036854775807)
+      AND \(Mutation.skipMembership.isOn ? "1" : "m.seq <= ifnull(me.visible_to, 9223372036854775807)")
       AND (m.expire_us IS NULL OR m.expire_us > ?3)
       AND NOT EXISTS (SELECT 1 FROM message_hidden h WHERE h.user_id = ?1
         AND h.chat_id = m.chat_id AND h.first_seq <= m.seq AND h.last_seq >= m.seq)
-      AND NOT EXISTS (SELECT 1 FROM block b WHERE b.user_id = ?1 AND b.blocked_id = m.sender_id
+      AND NOT EXISTS (SELECT 1 FROM block b WHERE \(Mutation.skipBlock.isOn ? "0 AND" : "") b.user_id = ?1 AND b.blocked_id = m.sender_id
         AND b.from_key < m.message_key AND (b.to_key IS NULL OR b.to_key >= m.message_key))
     """
 

@@ -106,9 +106,28 @@ public struct SystemNote: Sendable, Hashable {
   }
 }
 
+/// Files, and what is written under them.
+public struct Media: Sendable, Hashable {
+  public var attachments: [UUID]
+  public var caption: String
+  public var mentions: [Mention]
+  public var isVoiceNote: Bool
+
+  public init(
+    attachments: [UUID], caption: String = "", mentions: [Mention] = [],
+    isVoiceNote: Bool = false
+  ) {
+    self.attachments = attachments
+    self.caption = caption
+    self.mentions = mentions
+    self.isVoiceNote = isVoiceNote
+  }
+}
+
 /// What a message says.
 public enum MessageBody: Sendable, Hashable {
   case text(String, mentions: [Mention] = [])
+  case media(Media)
   case location(SharedLocation)
   case contact(SharedContact)
   case poll(Poll)

@@ -23,7 +23,7 @@ extension ReadTransaction {
   ///
   /// - Throws: `USER_NOT_FOUND`.
   public func profile(_ user: UUID, for reader: Int64) throws(StoreError) -> Profile {
-    let found = try profiles("WHERE u.uuid = ?2 AND u.state <> 4", [user], for: reader).first
+    let found = try profiles("WHERE u.uuid = ?2", [user], for: reader).first
     guard let found else {
       throw .notFound("USER_NOT_FOUND", type: "vencejo.auth.v1.User", name: "users/\(user)")
     }

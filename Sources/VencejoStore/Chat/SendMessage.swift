@@ -128,6 +128,9 @@ extension WriteTransaction {
       place.time, clientTime, expiry, hops)
     let key = lastInsertRowID
     try remember(body.mentions, chat: chat, sequence: place.sequence)
+    if case .media(let media) = body, let sender {
+      try hold(media.attachments, message: key, by: sender)
+    }
     var senderID: UUID?
     if let sender { senderID = try userID(sender) }
     let stored = StoredMessage(

@@ -27,6 +27,7 @@ extension WriteTransaction {
       try run(
         "UPDATE message SET body = '', content = NULL, is_purged = 1 WHERE message_key = ?",
         message.key)
+      try letGo(ofMessage: message.key)
       try run("DELETE FROM reaction WHERE message_key = ?", message.key)
       try run("DELETE FROM poll_vote WHERE message_key = ?", message.key)
       try run("DELETE FROM pin WHERE chat_id = ? AND seq = ?", message.chat, message.sequence)
@@ -87,13 +88,17 @@ extension WriteTransaction {
   /// The newest row of all stays: blocks go by keys, and SQLite would give its key again.
   @discardableResult
   public func purgeDeletedChats() throws(StoreError) -> Bool {
-    let gone = try run(
+    let gone = try all(
       """
-      DELETE FROM message WHERE message_key IN (
-        SELECT m.message_key FROM chat c JOIN message m USING (chat_id)
-        WHERE c.delete_us IS NOT NULL AND m.message_key < (SELECT max(message_key) FROM message)
-        LIMIT 500)
-      """)
-    return gone == 500
+      SELECT m.message_key FROM chat c JOIN message m USING (chat_id)
+      WHERE c.delete_us IS NOT NULL AND m.message_key < (SELECT max(message_key) FROM message)
+      LIMIT 500
+      """
+    ) { $0.int(0) }
+    for message in gone {
+      try letGo(ofMessage: message)
+      try run("DELETE FROM message WHERE message_key = ?", message)
+    }
+    return gone.count == 500
   }
 }

@@ -7,7 +7,7 @@ enum Schema {
   static let application: Int32 = 0x5645_4e43
 
   static let migrations: [Migration] = [
-    core, auth, chat, records, conversation, recordIndexes, recordReferences,
+    core, auth, chat, records, conversation, recordIndexes, recordReferences, accounts, attachments,
   ]
 
   static let core = Migration(

@@ -15,6 +15,10 @@ public struct StoreOptions: Sendable {
   /// Microseconds since the Unix epoch.
   public var clock: @Sendable () -> Int64 = { Store.systemClock() }
 
+  /// For tests: called on the writer's thread at the named steps of each commit, where a test
+  /// may end the process or copy the files. `before-commit`, `after-commit`, `after-publish`.
+  public var crashPoint: (@Sendable (StaticString) -> Void)?
+
   public init() {}
 }
 
@@ -25,6 +29,8 @@ public struct StoreOptions: Sendable {
 public final class Store: Sendable {
   let options: StoreOptions
   let hashing: PasswordHasher
+  /// The bytes of attachments.
+  public let files: FileShelf
   private let folder: DataFolder
   private let writer: Writer
   private let readers: ReaderPool
@@ -52,6 +58,7 @@ public final class Store: Sendable {
       throw StoreError(error)
     }
     hashing = try PasswordHasher(options.passwordCost)
+    files = try FileShelf(directory)
   }
 
   /// The key ring that seals and opens tokens.
@@ -111,6 +118,7 @@ public final class Store: Sendable {
     writer.close()
     readers.close()
     hashing.close()
+    files.close()
     folder.release()
   }
 

@@ -78,7 +78,7 @@ final class Writer: Sendable {
     let thread = WorkerThread("vencejo-writer") {
       var loop = WriterLoop(
         connection: handed, authority: authority, observer: observer,
-        position: state.lastPosition, clock: options.clock)
+        position: state.lastPosition, clock: options.clock, crashPoint: options.crashPoint)
       while let batch = queue.pop(options.batchLimit) { loop.commit(batch) }
       loop.finish()
     }
@@ -101,6 +101,7 @@ private struct WriterLoop {
   let observer: Shared<@Sendable (CommittedBatch) -> Void>
   var position: Int64
   let clock: @Sendable () -> Int64
+  let crashPoint: (@Sendable (StaticString) -> Void)?
 
   mutating func commit(_ operations: [PendingWrite]) {
     let base = position
@@ -134,7 +135,9 @@ private struct WriterLoop {
         }
       }
       if head != base { try connection.run("UPDATE log_state SET last_position = ?", head) }
+      crashPoint?("before-commit")
       try connection.commit()
+      crashPoint?("after-commit")
       position = head
     } catch {
       connection.rollback()
@@ -142,6 +145,7 @@ private struct WriterLoop {
     }
     if lost == nil, position != base {
       observer.value(CommittedBatch(base: base, head: position, transactions: transactions))
+      crashPoint?("after-publish")
     }
     for (index, operation) in operations.enumerated() { operation.resume(lost ?? refused[index]) }
   }

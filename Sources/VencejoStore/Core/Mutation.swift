@@ -1,0 +1,28 @@
+import Glibc
+
+/// Faults put in on purpose, so that the model in Tests/Model can show that it finds them. In debug
+/// builds the variable `VENCEJO_MUTATION` names one; release builds have none.
+package enum Mutation: String, Sendable, CaseIterable {
+  /// A live event is not sent.
+  case dropEvent = "drop-event"
+  /// A live event is sent twice.
+  case repeatEvent = "repeat-event"
+  /// Messages are shown to those who left.
+  case skipMembership = "skip-membership"
+  /// Messages of the blocked are shown.
+  case skipBlock = "skip-block"
+  /// One's own messages count as unread.
+  case countOwn = "count-own"
+  /// A resume token is one position behind, or ahead.
+  case tokenBehind = "token-behind"
+  case tokenAhead = "token-ahead"
+
+  #if DEBUG
+    private static let chosen = getenv("VENCEJO_MUTATION").flatMap {
+      Mutation(rawValue: String(cString: $0))
+    }
+    package var isOn: Bool { Self.chosen == self }
+  #else
+    package var isOn: Bool { false }
+  #endif
+}

@@ -1,0 +1,111 @@
+import Glibc
+import VencejoCrypto
+import VencejoServer
+import VencejoStore
+import VencejoTools
+
+/// `vencejo admin import-whatsapp`: shows what a file holds, then takes it in.
+enum ImportCommand {
+  static let options: [ArgumentList.Option] = [
+    .init("sender", value: true), .init("owner", value: true), .init("title", value: true),
+    .init("zone", value: true), .init("yes"),
+  ]
+
+  static func run(_ arguments: ArgumentList, _ file: String, _ data: String, _ output: Output)
+    async throws -> Int32
+  {
+    let bytes = try read(file)
+    let export = WhatsAppExport(String(decoding: bytes, as: UTF8.self))
+    guard let first = export.entries.first, let last = export.entries.last else {
+      output.complain("vencejo admin: \(file) holds no messages that are understood")
+      return ExitCode.failure
+    }
+    let attachments = export.entries.filter { $0.attachment != nil }.count
+    let notices = export.entries.filter { $0.sender == nil }.count
+    output.line("messages\t\(export.entries.count - notices)")
+    output.line("notices\t\(notices)")
+    output.line("attachments\t\(attachments) (named in their messages; the files are not taken)")
+    output.line("dates\t\(export.dateOrder.rawValue), \(day(first)) to \(day(last))")
+    if export.strayLines > 0 { output.line("stray lines\t\(export.strayLines)") }
+    var handles: [String: String] = [:]
+    for pair in arguments.all("sender") {
+      guard let mark = pair.lastIndex(of: "=") else {
+        throw ArgumentList.Fault("--sender needs NAME=HANDLE")
+      }
+      handles[String(pair[..<mark])] = String(pair[pair.index(after: mark)...])
+    }
+    for sender in export.senders {
+      let count = export.entries.filter { $0.sender == sender }.count
+      output.line("from\t\(sender)\t\(count)\t\(handles[sender] ?? "(nobody: --sender)")")
+    }
+    guard arguments.has("yes") else {
+      output.line("nothing was imported; --yes imports")
+      return ExitCode.ok
+    }
+    if let missing = export.senders.first(where: { handles[$0] == nil }) {
+      throw ArgumentList.Fault("say who '\(missing)' is: --sender '\(missing)=HANDLE'")
+    }
+    guard let owner = arguments["owner"] ?? export.senders.first.flatMap({ handles[$0] }) else {
+      throw ArgumentList.Fault("say whose chat it becomes: --owner HANDLE")
+    }
+    let zone = try zone(arguments["zone"] ?? "+00:00")
+    let store = try Store.open(directory: data)
+    defer { store.close() }
+    let outcome = try await store.write { [handles] transaction in
+      var users: [String: UUID] = [:]
+      for (name, handle) in handles { users[name] = try transaction.account(named: handle).id }
+      return try transaction.importChat(
+        title: arguments["title"] ?? "WhatsApp",
+        owner: try transaction.account(named: owner).id, source: SHA256.digest(bytes),
+        export.entries.map { entry in
+          ImportedMessage(
+            sender: entry.sender.flatMap { users[$0] }, text: text(entry),
+            time: entry.localTime - zone)
+        })
+    }
+    output.line("imported\t\(outcome.imported)")
+    output.line("skipped\t\(outcome.skipped)")
+    output.line("chat\tchats/\(outcome.chat)")
+    return ExitCode.ok
+  }
+
+  private static func text(_ entry: WhatsAppExport.Entry) -> String {
+    guard let attachment = entry.attachment else { return entry.text }
+    let name = attachment.isEmpty ? "(attachment)" : "(attachment: \(attachment))"
+    return entry.text.isEmpty ? name : "\(name)\n\(entry.text)"
+  }
+
+  private static func day(_ entry: WhatsAppExport.Entry) -> String {
+    var seconds = time_t(entry.localTime / 1_000_000)
+    var parts = tm()
+    gmtime_r(&seconds, &parts)
+    let (month, day) = (Int(parts.tm_mon) + 1, Int(parts.tm_mday))
+    return
+      "\(Int(parts.tm_year) + 1900)-\(month < 10 ? "0" : "")\(month)-\(day < 10 ? "0" : "")\(day)"
+  }
+
+  /// `+02:00` as microseconds.
+  private static func zone(_ text: String) throws -> Int64 {
+    let parts = text.dropFirst().split(separator: ":").map { Int64($0) }
+    guard let sign = text.first, sign == "+" || sign == "-", parts.count == 2,
+      let hours = parts[0], let minutes = parts[1], (0...14).contains(hours),
+      (0...59).contains(minutes)
+    else { throw ArgumentList.Fault("'\(text)' is no zone like +02:00") }
+    return (hours * 60 + minutes) * 60_000_000 * (sign == "-" ? -1 : 1)
+  }
+
+  private static func read(_ path: String) throws -> [UInt8] {
+    guard let file = fopen(path, "r") else {
+      throw StoreError(
+        .notFound, "FILE_UNREADABLE", "cannot read \(path): \(String(cString: strerror(errno)))")
+    }
+    defer { fclose(file) }
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = fread(&chunk, 1, chunk.count, file)
+      guard count > 0 else { return bytes }
+      bytes += chunk.prefix(count)
+    }
+  }
+}

@@ -1,0 +1,305 @@
+import Glibc
+import Synchronization
+import Testing
+import VencejoAPI
+import VencejoCrypto
+import VencejoRPC
+
+/// One round: people do random things, connections break, the server dies once; at the end all
+/// must agree.
+final class Round {
+  struct Person {
+    var name = ""
+    var token = ""
+    let handle: String
+  }
+
+  let seed: UInt64
+  var random: SeededGenerator
+  var model = ChatModel()
+  var people: [Person]
+  var devices: [Device] = []
+  var world: ModelWorld
+  var faults: [String] = []
+  private let root: String
+  private var images = 0
+  /// The last things done, to be told with a fault.
+  private(set) var journal: [String] = []
+  private var stamp = 0
+
+  init(seed: UInt64, users: Int) throws {
+    self.seed = seed
+    random = SeededGenerator(state: seed)
+    var template = Array("/tmp/vencejo-model-XXXXXX".utf8CString)
+    root = String(cString: try #require(mkdtemp(&template)))
+    world = try ModelWorld(root: root, number: 0)
+    people = (0..<users).map { Person(handle: "user\($0)") }
+  }
+
+  func run(operations: Int) async throws {
+    for index in people.indices {
+      let response = try await Auth.AuthClient(world.server.channel()).signUp(
+        .with {
+          $0.handle = people[index].handle
+          $0.password = "password"
+        })
+      people[index].name = response.user?.name ?? ""
+      people[index].token = response.tokens?.accessToken ?? ""
+    }
+    for user in people.indices {
+      for _ in 0..<2 {
+        let device = Device(user: user, name: people[user].name)
+        device.connect(client, options(user), world)
+        devices.append(device)
+      }
+    }
+    let crashAt = Int.random(in: operations / 4..<operations * 3 / 4, using: &random)
+    var channel = client
+    for step in 0..<operations {
+      if step == crashAt {
+        images += 1
+        let point = ModelWorld.crashPoints.randomElement(using: &random) ?? "after-commit"
+        world.arm(point, image: images)
+        log("the server will die at \(point)")
+      }
+      await shake()
+      try await act(channel)
+      if world.hasCrashed {
+        try await restart()
+        channel = client
+      }
+      if !faults.isEmpty { break }
+    }
+    if faults.isEmpty { try await compare() }
+    for device in devices { await device.disconnect() }
+    await world.end()
+    ModelWorld.remove(root)
+  }
+
+  lazy var client = Chat.ChatClient(world.server.channel())
+
+  func options(_ user: Int) -> CallOptions { .bearer(people[user].token) }
+
+  func log(_ text: String) {
+    journal.append(text)
+    if journal.count > 40 { journal.removeFirst() }
+  }
+
+  func fault(_ text: String) {
+    faults.append("seed \(seed): \(text)")
+  }
+
+  func pick(_ range: Range<Int>) -> Int { Int.random(in: range, using: &random) }
+
+  func unique(_ prefix: String) -> String {
+    stamp += 1
+    return "\(prefix)-\(stamp)"
+  }
+
+  // MARK: Connections
+
+  private func shake() async {
+    guard pick(0..<8) == 0, let device = devices.randomElement(using: &random) else { return }
+    if device.isLive {
+      await device.disconnect()
+      if pick(0..<6) == 0 { device.loseCache() }
+    } else if pick(0..<2) == 0 {
+      device.connect(client, options(device.user), world)
+    } else {
+      try? await device.catchUp(
+        client, options(device.user), world, pages: pick(1..<3), pageSize: Int32(pick(1..<6)))
+    }
+  }
+
+  private func restart() async throws {
+    for device in devices { await device.disconnect() }
+    let old = world
+    await old.end()
+    world = try ModelWorld(root: root, number: images)
+    client = Chat.ChatClient(world.server.channel())
+    log("the server was started again")
+    for device in devices where pick(0..<2) == 0 {
+      device.connect(client, options(device.user), world)
+    }
+  }
+
+  /// Does something, and does it again when the server died meanwhile: whatever takes a
+  /// request_id or is idempotent by its content must come out as if done once. Answers the reason
+  /// of a refusal.
+  func attempt(
+    _ what: String, _ body: (Chat.ChatClient) async throws -> Void
+  ) async throws -> String? {
+    log(what)
+    for _ in 0..<3 {
+      var reason: String?
+      do {
+        try await body(client)
+      } catch let error as RPCError {
+        reason = error.detail(GoogleRPC.ErrorInfo.self)?.reason ?? "\(error)"
+      }
+      guard world.hasCrashed else { return reason }
+      try await restart()
+    }
+    return "NEVER_DONE"
+  }
+
+  // MARK: The end
+
+  private func compare() async throws {
+    // A message to oneself, whose arrival says that all before it has arrived.
+    for device in devices where !device.isLive {
+      device.connect(client, options(device.user), world)
+    }
+    for (user, person) in people.enumerated() {
+      let own = try await client.createChat(
+        .with { $0.chat = .with { $0.kind = .selfValue } }, options(user))
+      let name = own.chat?.name ?? ""
+      if model.chats[name] == nil { model.create(name, .own, title: "", by: user, with: []) }
+      let text = unique("fence")
+      _ = try await client.sendMessage(
+        .with {
+          $0.parent = name
+          $0.messageId = "\(UUID.v7())"
+          $0.content = .with { $0.kind = .text(.with { $0.text = text }) }
+        }, options(user))
+      model.send(ChatModel.Message(id: "", sender: user, text: text), to: name, by: user)
+      for device in devices where device.user == user {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while !device.contents.chats.values.contains(where: { chat in
+          chat.messages.values.contains { $0.text == text }
+        }) {
+          guard ContinuousClock.now < deadline else {
+            fault("a device of \(person.handle) never heard the end")
+            return
+          }
+          await Task.yield()
+        }
+      }
+    }
+    for user in people.indices { try await compare(user) }
+  }
+
+  private func compare(_ user: Int) async throws {
+    let fresh = try await snapshot(user)
+    compareWithModel(user, fresh)
+    for device in devices where device.user == user {
+      let cache = device.contents
+      for text in cache.faults { fault("\(people[user].handle): \(text)") }
+      guard Set(cache.chats.keys) == Set(fresh.keys) else {
+        fault(
+          "\(people[user].handle) holds \(cache.chats.keys.sorted()), there are \(fresh.keys.sorted())"
+        )
+        continue
+      }
+      for (name, held) in cache.chats {
+        guard var there = fresh[name] else { continue }
+        there.floor = held.floor
+        there.messages = there.messages.filter { $0.key >= held.floor }
+        guard held != there else { continue }
+        fault("\(people[user].handle) in \(name): \(Self.difference(held, there))")
+      }
+    }
+  }
+
+  private static func difference(_ held: ClientCache.ChatState, _ there: ClientCache.ChatState)
+    -> String
+  {
+    var (held, there) = (held, there)
+    var texts: [String] = []
+    for sequence in Set(held.messages.keys).union(there.messages.keys).sorted()
+    where held.messages[sequence] != there.messages[sequence] {
+      texts.append(
+        "\(sequence) is held as \(held.messages[sequence].map { "\($0)" } ?? "nothing"), is \(there.messages[sequence].map { "\($0)" } ?? "nothing")"
+      )
+    }
+    held.messages = [:]
+    there.messages = [:]
+    if held != there { texts.append("held \(held), is \(there)") }
+    return texts.prefix(4).joined(separator: "; ")
+  }
+
+  /// All a user may see, asked for afresh.
+  private func snapshot(_ user: Int) async throws -> [String: ClientCache.ChatState] {
+    var result: [String: ClientCache.ChatState] = [:]
+    var token = ""
+    repeat {
+      let page = try await client.listChats(
+        .with {
+          $0.pageSize = 7
+          $0.pageToken = token
+        }, options(user))
+      for chat in page.chats {
+        var state = ClientCache.ChatState()
+        ClientCache.fill(&state, chat)
+        var older = ""
+        repeat {
+          let messages = try await client.listMessages(
+            .with {
+              $0.parent = chat.name
+              $0.pageSize = 50
+              $0.pageToken = older
+            }, options(user))
+          for message in messages.messages {
+            state.messages[message.sequence] = ClientCache.message(message)
+          }
+          older = messages.olderPageToken
+        } while !older.isEmpty
+        result[chat.name] = state
+      }
+      token = page.nextPageToken
+    } while !token.isEmpty
+    return result
+  }
+
+  private func compareWithModel(_ user: Int, _ fresh: [String: ClientCache.ChatState]) {
+    let handle = people[user].handle
+    let expected = model.chats(of: user)
+    guard Set(fresh.keys) == expected else {
+      fault("\(handle) is told of \(fresh.keys.sorted()), is in \(expected.sorted())")
+      return
+    }
+    for (name, state) in fresh {
+      guard let chat = model.chats[name], let member = chat.members[user] else { continue }
+      let visible = model.visible(user, name)
+      guard state.messages.keys.sorted() == visible.map(Int64.init) else {
+        fault("\(handle) sees \(state.messages.keys.sorted()) of \(name), should \(visible)")
+        continue
+      }
+      for sequence in visible {
+        let (message, seen) = (chat.messages[sequence - 1], state.messages[Int64(sequence)])
+        var counts: [String: Int32] = [:]
+        for emoji in message.reactions.values { counts[emoji, default: 0] += 1 }
+        let should = ClientCache.Message(
+          text: message.isDeleted ? "" : message.text,
+          sender: message.sender.map { people[$0].name } ?? "", isDeleted: message.isDeleted,
+          edits: Int32(message.edits), reactions: counts, isPinned: message.isPinned,
+          isStarred: message.starredBy.contains(user))
+        if seen != should {
+          fault(
+            "\(handle) sees \(sequence) of \(name) as \(seen.map { "\($0)" } ?? "-"), should \(should)"
+          )
+        }
+      }
+      let unread = model.unread(user, name)
+      let settings = chat.settings[user] ?? ChatModel.Settings()
+      if state.unread != Int32(unread.count) {
+        fault("\(handle) has \(state.unread) unread in \(name), should \(unread.count)")
+      }
+      if state.read != Int64(member.read) {
+        fault("\(handle) has read \(state.read) of \(name), should \(member.read)")
+      }
+      if state.role.rawValue != Int32(member.role.rawValue) {
+        fault("\(handle) is \(state.role) in \(name), should \(member.role)")
+      }
+      if state.title != chat.title { fault("\(name) is \(state.title), should \(chat.title)") }
+      if !state.isChannel, Int(state.memberCount) != chat.members.values.filter(\.isIn).count {
+        fault("\(name) has \(state.memberCount) members, should \(chat.members)")
+      }
+      if state.archived != settings.isArchived || state.pinRank != Int32(settings.pinRank)
+        || state.markedUnread != settings.isMarkedUnread
+      {
+        fault("\(handle) has other settings in \(name): \(state), should \(settings)")
+      }
+    }
+  }
+}
