@@ -127,8 +127,8 @@ struct ChatModel {
   mutating func add(_ user: Int, to chat: String) {
     let last = chats[chat]?.messages.count ?? 0
     let old = chats[chat]?.members[user]
-    chats[chat]?.members[user] = Member(
-      role: chats[chat]?.kind == .channel ? .reader : .member, read: max(old?.read ?? 0, last))
+    let role: Role = chats[chat]?.kind == .channel ? .reader : .member
+    chats[chat]?.members[user] = Member(role: role, read: max(old?.read ?? 0, last))
     if chats[chat]?.showsHistory == true {
       for index in chats[chat]?.messages.indices ?? 0..<0 {
         chats[chat]?.messages[index].audience.insert(user)
@@ -140,7 +140,8 @@ struct ChatModel {
   mutating func end(_ user: Int, _ chat: String) {
     if chats[chat]?.kind == .group { note(chat) }
     chats[chat]?.members[user]?.isIn = false
-    chats[chat]?.members[user]?.end = chats[chat]?.messages.count ?? 0
+    let count = chats[chat]?.messages.count ?? 0
+    chats[chat]?.members[user]?.end = count
     if chats[chat]?.members[user]?.role == .owner { chats[chat]?.members[user]?.role = .member }
   }
 

@@ -6,6 +6,7 @@ import VencejoCrypto
 import VencejoProtobuf
 import VencejoRPC
 import VencejoServer
+import VencejoStore
 
 /// Numbers that come again for the same seed.
 struct SeededGenerator: RandomNumberGenerator {

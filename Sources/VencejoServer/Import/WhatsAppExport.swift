@@ -33,9 +33,9 @@ public struct WhatsAppExport: Sendable, Hashable {
 
   public init(_ text: String) {
     var raw: [(header: Header, body: String)] = []
-    // One file's own line ends; a message keeps its lines.
-    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-      let line = line.last == "\r" ? line.dropLast() : line
+    // Swift takes both bytes of a DOS line end for one character.
+    let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+    for line in lines {
       if let (header, body) = Header.parse(line) {
         raw.append((header, String(body)))
       } else if raw.isEmpty {

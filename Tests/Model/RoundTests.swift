@@ -5,7 +5,7 @@ import Testing
 ///
 /// `VENCEJO_MODEL_ROUNDS` says how many rounds (3 without), `VENCEJO_MODEL_SEED` from which seed
 /// on. A fault names its seed: the same seed does the same again.
-@Suite struct ModelTests {
+@Suite struct RoundTests {
   private static func number(_ name: String, _ otherwise: UInt64) -> UInt64 {
     getenv(name).flatMap { UInt64(String(cString: $0)) } ?? otherwise
   }
