@@ -17,14 +17,14 @@ extension AuthServer {
   {
     try await respond(context) { caller in
       let name = "\(caller.userID)"
-      try guardian.check(name, context.peer.host, now: store.now)
+      try guardian.check(name, address(context), now: store.now)
       do {
         try await store.changePassword(
           from: request.currentPassword, to: request.newPassword,
           revokeOthers: request.revokeOtherSessions ?? true, by: caller)
       } catch let error as StoreError {
         if error.reason == "BAD_CREDENTIAL" {
-          guardian.failed(name, context.peer.host, now: store.now)
+          guardian.failed(name, address(context), now: store.now)
         }
         throw error
       }

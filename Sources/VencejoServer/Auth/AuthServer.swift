@@ -66,7 +66,7 @@ struct AuthServer: Auth.AuthService {
           "credential", "MISSING_CREDENTIAL", "say who you are: password is missing")
       }
       try admit(context)
-      let address = context.peer.host
+      let address = address(context)
       try guardian.check(credential.identifier, address, now: store.now)
       let signedIn: SignedIn
       do {
@@ -135,6 +135,15 @@ struct AuthServer: Auth.AuthService {
   /// Attempts of one address are counted, whoever it tries to be.
   func admit(_ context: ServerContext) throws(StoreError) {
     guard !isLocal(context) else { return }
-    try limits.spend(.attempt, context.peer.host, now: store.now)
+    try limits.spend(.attempt, address(context), now: store.now)
+  }
+
+  /// Who is counted. Behind a proxy on this machine it is whom the proxy names last: what stands
+  /// before it came from the caller.
+  func address(_ context: ServerContext) -> String {
+    guard !trustsLoopback, context.peer.isLoopback,
+      let forwarded = context.metadata["x-forwarded-for"]?.split(separator: ",").last
+    else { return context.peer.host }
+    return "x:" + String(forwarded.filter { !$0.isWhitespace }.prefix(64))
   }
 }

@@ -48,10 +48,8 @@ extension WriteTransaction {
     var replied: Int64?
     if let id = outgoing.replyTo { replied = try message(id, place).sequence }
     // What was unread before is read now: the other devices of the sender must hear it.
-    let hadUnread =
-      try unread(
-        place.chat, user, after: place.readSequence, to: place.lastSequence
-      ).count > 0
+    let hadUnread = try hasUnread(
+      place.chat, user, after: place.readSequence, to: place.lastSequence)
     let message = try insertMessage(
       chat: place.chat, chatID: outgoing.chat, id: outgoing.id, sender: user,
       body: outgoing.body, reply: replied, hops: outgoing.forwardHops, ttl: place.ttl,

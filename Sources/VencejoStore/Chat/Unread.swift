@@ -25,6 +25,24 @@ extension ReadTransaction {
       LIMIT 999)
     """
 
+  private static let anyUnreadQuery = """
+    SELECT 1 \(visibleMessages) AND m.seq > ?4 AND m.seq <= ?5 AND m.sender_id IS NOT NULL
+      AND m.sender_id <> ?1 AND m.delete_us IS NULL LIMIT 1
+    """
+
+  /// Whether ``unread(_:_:after:to:)`` would count anything.
+  func hasUnread(_ chat: Int64, _ user: Int64, after marker: Int64, to last: Int64)
+    throws(StoreError) -> Bool
+  {
+    guard marker < last else { return false }
+    var found = false
+    try each(dynamic: Self.anyUnreadQuery, [user, chat, now, marker, last]) { _ in
+      found = true
+      return false
+    }
+    return found
+  }
+
   /// What is unread after a marker and up to a sequence: always counted from the messages,
   /// never kept, so that it cannot drift.
   func unread(_ chat: Int64, _ user: Int64, after marker: Int64, to last: Int64)
