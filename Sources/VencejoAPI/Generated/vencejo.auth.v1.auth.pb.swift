@@ -13,54 +13,108 @@ extension Auth {
     path: "vencejo/auth/v1/auth.proto",
     base64: """
       Chp2ZW5jZWpvL2F1dGgvdjEvYXV0aC5wcm90bxIPdmVuY2Vqby5hdXRoLnYxGh5nb29nbGUvcHJvdG9idWYvZHVyYXRpb24u\
-      cHJvdG8aH2dvb2dsZS9wcm90b2J1Zi90aW1lc3RhbXAucHJvdG8i6AIKBFVzZXISEgoEbmFtZRgBIAEoCVIEbmFtZRIWCgZo\
-      YW5kbGUYAiABKAlSBmhhbmRsZRIUCgVlbWFpbBgDIAEoCVIFZW1haWwSLQoEa2luZBgEIAEoDjIZLnZlbmNlam8uYXV0aC52\
-      MS5Vc2VyS2luZFIEa2luZBIwCgVzdGF0ZRgFIAEoDjIaLnZlbmNlam8uYXV0aC52MS5Vc2VyU3RhdGVSBXN0YXRlEi8KBHJv\
-      bGUYBiABKA4yGy52ZW5jZWpvLmF1dGgudjEuU2VydmVyUm9sZVIEcm9sZRI7CgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2ds\
-      ZS5wcm90b2J1Zi5UaW1lc3RhbXBSCmNyZWF0ZVRpbWUSOwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYu\
-      VGltZXN0YW1wUgp1cGRhdGVUaW1lEhIKBGV0YWcYCyABKAlSBGV0YWci2gIKB1Nlc3Npb24SEgoEbmFtZRgBIAEoCVIEbmFt\
-      ZRIbCglkZXZpY2VfaWQYAiABKAlSCGRldmljZUlkEiEKDGRldmljZV9sYWJlbBgDIAEoCVILZGV2aWNlTGFiZWwSJQoOY2xp\
-      ZW50X3ZlcnNpb24YBCABKAlSDWNsaWVudFZlcnNpb24SOwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYu\
-      VGltZXN0YW1wUgpjcmVhdGVUaW1lEkAKDmxhc3Rfc2Vlbl90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFt\
-      cFIMbGFzdFNlZW5UaW1lEjsKC2V4cGlyZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIKZXhwaXJl\
-      VGltZRIYCgdjdXJyZW50GAggASgIUgdjdXJyZW50IukBCglUb2tlblBhaXISIQoMYWNjZXNzX3Rva2VuGAEgASgJUgthY2Nl\
-      c3NUb2tlbhJIChJhY2Nlc3NfZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wUhBhY2Nlc3NF\
-      eHBpcmVUaW1lEiMKDXJlZnJlc2hfdG9rZW4YAyABKAlSDHJlZnJlc2hUb2tlbhJKChNyZWZyZXNoX2V4cGlyZV90aW1lGAQg\
-      ASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIRcmVmcmVzaEV4cGlyZVRpbWUiFgoUR2V0U2VydmVySW5mb1JlcXVl\
-      c3QirwIKFUdldFNlcnZlckluZm9SZXNwb25zZRIlCg5zZXJ2ZXJfdmVyc2lvbhgBIAEoCVINc2VydmVyVmVyc2lvbhIaCghw\
-      YWNrYWdlcxgCIAMoCVIIcGFja2FnZXMSIAoMc2lnbl91cF9vcGVuGAMgASgIUgpzaWduVXBPcGVuEjsKC3NlcnZlcl90aW1l\
-      GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIKc2VydmVyVGltZRIqChFtYXhfbWVzc2FnZV9ieXRlcxgFIAEo\
-      A1IPbWF4TWVzc2FnZUJ5dGVzEkgKEmhlYXJ0YmVhdF9pbnRlcnZhbBgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlv\
-      blIRaGVhcnRiZWF0SW50ZXJ2YWwi2wEKDVNpZ25VcFJlcXVlc3QSHQoKcmVxdWVzdF9pZBgBIAEoCVIJcmVxdWVzdElkEhYK\
-      BmhhbmRsZRgCIAEoCVIGaGFuZGxlEhQKBWVtYWlsGAMgASgJUgVlbWFpbBIaCghwYXNzd29yZBgEIAEoCVIIcGFzc3dvcmQS\
-      IQoMZGlzcGxheV9uYW1lGAUgASgJUgtkaXNwbGF5TmFtZRIbCglkZXZpY2VfaWQYByABKAlSCGRldmljZUlkEiEKDGRldmlj\
-      ZV9sYWJlbBgIIAEoCVILZGV2aWNlTGFiZWwiowEKDlNpZ25VcFJlc3BvbnNlEikKBHVzZXIYASABKAsyFS52ZW5jZWpvLmF1\
-      dGgudjEuVXNlclIEdXNlchIyCgZ0b2tlbnMYAiABKAsyGi52ZW5jZWpvLmF1dGgudjEuVG9rZW5QYWlyUgZ0b2tlbnMSMgoH\
-      c2Vzc2lvbhgDIAEoCzIYLnZlbmNlam8uYXV0aC52MS5TZXNzaW9uUgdzZXNzaW9uIscBCg1TaWduSW5SZXF1ZXN0EkEKCHBh\
-      c3N3b3JkGAEgASgLMiMudmVuY2Vqby5hdXRoLnYxLlBhc3N3b3JkQ3JlZGVudGlhbEgAUghwYXNzd29yZBIbCglkZXZpY2Vf\
-      aWQYAyABKAlSCGRldmljZUlkEiEKDGRldmljZV9sYWJlbBgEIAEoCVILZGV2aWNlTGFiZWwSJQoOY2xpZW50X3ZlcnNpb24Y\
-      BSABKAlSDWNsaWVudFZlcnNpb25CDAoKY3JlZGVudGlhbCJQChJQYXNzd29yZENyZWRlbnRpYWwSHgoKaWRlbnRpZmllchgB\
-      IAEoCVIKaWRlbnRpZmllchIaCghwYXNzd29yZBgCIAEoCVIIcGFzc3dvcmQiowEKDlNpZ25JblJlc3BvbnNlEikKBHVzZXIY\
-      ASABKAsyFS52ZW5jZWpvLmF1dGgudjEuVXNlclIEdXNlchIyCgZ0b2tlbnMYAiABKAsyGi52ZW5jZWpvLmF1dGgudjEuVG9r\
-      ZW5QYWlyUgZ0b2tlbnMSMgoHc2Vzc2lvbhgDIAEoCzIYLnZlbmNlam8uYXV0aC52MS5TZXNzaW9uUgdzZXNzaW9uIjwKFVJl\
-      ZnJlc2hTZXNzaW9uUmVxdWVzdBIjCg1yZWZyZXNoX3Rva2VuGAEgASgJUgxyZWZyZXNoVG9rZW4iTAoWUmVmcmVzaFNlc3Np\
-      b25SZXNwb25zZRIyCgZ0b2tlbnMYASABKAsyGi52ZW5jZWpvLmF1dGgudjEuVG9rZW5QYWlyUgZ0b2tlbnMiMwoOU2lnbk91\
-      dFJlcXVlc3QSIQoMYWxsX3Nlc3Npb25zGAEgASgIUgthbGxTZXNzaW9ucyIRCg9TaWduT3V0UmVzcG9uc2UiJAoOR2V0VXNl\
-      clJlcXVlc3QSEgoEbmFtZRgBIAEoCVIEbmFtZSI8Cg9HZXRVc2VyUmVzcG9uc2USKQoEdXNlchgBIAEoCzIVLnZlbmNlam8u\
-      YXV0aC52MS5Vc2VyUgR1c2VyKmAKClNlcnZlclJvbGUSGwoXU0VSVkVSX1JPTEVfVU5TUEVDSUZJRUQQABIWChJTRVJWRVJf\
-      Uk9MRV9NRU1CRVIQARIdChlTRVJWRVJfUk9MRV9BRE1JTklTVFJBVE9SEAIqPgoJVXNlclN0YXRlEhoKFlVTRVJfU1RBVEVf\
-      VU5TUEVDSUZJRUQQABIVChFVU0VSX1NUQVRFX0FDVElWRRABKjoKCFVzZXJLaW5kEhkKFVVTRVJfS0lORF9VTlNQRUNJRklF\
-      RBAAEhMKD1VTRVJfS0lORF9IVU1BThABMoIECgtBdXRoU2VydmljZRJeCg1HZXRTZXJ2ZXJJbmZvEiUudmVuY2Vqby5hdXRo\
-      LnYxLkdldFNlcnZlckluZm9SZXF1ZXN0GiYudmVuY2Vqby5hdXRoLnYxLkdldFNlcnZlckluZm9SZXNwb25zZRJJCgZTaWdu\
-      VXASHi52ZW5jZWpvLmF1dGgudjEuU2lnblVwUmVxdWVzdBofLnZlbmNlam8uYXV0aC52MS5TaWduVXBSZXNwb25zZRJJCgZT\
-      aWduSW4SHi52ZW5jZWpvLmF1dGgudjEuU2lnbkluUmVxdWVzdBofLnZlbmNlam8uYXV0aC52MS5TaWduSW5SZXNwb25zZRJh\
-      Cg5SZWZyZXNoU2Vzc2lvbhImLnZlbmNlam8uYXV0aC52MS5SZWZyZXNoU2Vzc2lvblJlcXVlc3QaJy52ZW5jZWpvLmF1dGgu\
-      djEuUmVmcmVzaFNlc3Npb25SZXNwb25zZRJMCgdTaWduT3V0Eh8udmVuY2Vqby5hdXRoLnYxLlNpZ25PdXRSZXF1ZXN0GiAu\
-      dmVuY2Vqby5hdXRoLnYxLlNpZ25PdXRSZXNwb25zZRJMCgdHZXRVc2VyEh8udmVuY2Vqby5hdXRoLnYxLkdldFVzZXJSZXF1\
-      ZXN0GiAudmVuY2Vqby5hdXRoLnYxLkdldFVzZXJSZXNwb25zZUJhChNkZXYudmVuY2Vqby5hdXRoLnYxUAFaInZlbmNlam8u\
-      ZXhhbXBsZS9nZW4vYXV0aC92MTthdXRodjGqAg9WZW5jZWpvLkF1dGguVjHqAhFWZW5jZWpvOjpBdXRoOjpWMWIGcHJvdG8z
+      cHJvdG8aIGdvb2dsZS9wcm90b2J1Zi9maWVsZF9tYXNrLnByb3RvGh9nb29nbGUvcHJvdG9idWYvdGltZXN0YW1wLnByb3Rv\
+      IrkDCgRVc2VyEhIKBG5hbWUYASABKAlSBG5hbWUSFgoGaGFuZGxlGAIgASgJUgZoYW5kbGUSFAoFZW1haWwYAyABKAlSBWVt\
+      YWlsEi0KBGtpbmQYBCABKA4yGS52ZW5jZWpvLmF1dGgudjEuVXNlcktpbmRSBGtpbmQSMAoFc3RhdGUYBSABKA4yGi52ZW5j\
+      ZWpvLmF1dGgudjEuVXNlclN0YXRlUgVzdGF0ZRIvCgRyb2xlGAYgASgOMhsudmVuY2Vqby5hdXRoLnYxLlNlcnZlclJvbGVS\
+      BHJvbGUSOwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wUgpjcmVhdGVUaW1lEjsKC3Vw\
+      ZGF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIKdXBkYXRlVGltZRI5CgpwdXJnZV90aW1lGAkg\
+      ASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIJcHVyZ2VUaW1lEhQKBW93bmVyGAogASgJUgVvd25lchISCgRldGFn\
+      GAsgASgJUgRldGFnItoCCgdTZXNzaW9uEhIKBG5hbWUYASABKAlSBG5hbWUSGwoJZGV2aWNlX2lkGAIgASgJUghkZXZpY2VJ\
+      ZBIhCgxkZXZpY2VfbGFiZWwYAyABKAlSC2RldmljZUxhYmVsEiUKDmNsaWVudF92ZXJzaW9uGAQgASgJUg1jbGllbnRWZXJz\
+      aW9uEjsKC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIKY3JlYXRlVGltZRJACg5sYXN0\
+      X3NlZW5fdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBSDGxhc3RTZWVuVGltZRI7CgtleHBpcmVfdGlt\
+      ZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBSCmV4cGlyZVRpbWUSGAoHY3VycmVudBgIIAEoCFIHY3VycmVu\
+      dCLpAQoJVG9rZW5QYWlyEiEKDGFjY2Vzc190b2tlbhgBIAEoCVILYWNjZXNzVG9rZW4SSAoSYWNjZXNzX2V4cGlyZV90aW1l\
+      GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIQYWNjZXNzRXhwaXJlVGltZRIjCg1yZWZyZXNoX3Rva2VuGAMg\
+      ASgJUgxyZWZyZXNoVG9rZW4SSgoTcmVmcmVzaF9leHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3Rh\
+      bXBSEXJlZnJlc2hFeHBpcmVUaW1lIqsCCgZBcGlLZXkSEgoEbmFtZRgBIAEoCVIEbmFtZRIhCgxkaXNwbGF5X25hbWUYAiAB\
+      KAlSC2Rpc3BsYXlOYW1lEhYKBnByZWZpeBgDIAEoCVIGcHJlZml4EhYKBnNjb3BlcxgEIAMoCVIGc2NvcGVzEjsKC2NyZWF0\
+      ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIKY3JlYXRlVGltZRJACg5sYXN0X3VzZWRfdGltZRgG\
+      IAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBSDGxhc3RVc2VkVGltZRI7CgtleHBpcmVfdGltZRgHIAEoCzIaLmdv\
+      b2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBSCmV4cGlyZVRpbWUiFgoUR2V0U2VydmVySW5mb1JlcXVlc3QimQMKFUdldFNlcnZl\
+      ckluZm9SZXNwb25zZRIlCg5zZXJ2ZXJfdmVyc2lvbhgBIAEoCVINc2VydmVyVmVyc2lvbhIaCghwYWNrYWdlcxgCIAMoCVII\
+      cGFja2FnZXMSIAoMc2lnbl91cF9vcGVuGAMgASgIUgpzaWduVXBPcGVuEjsKC3NlcnZlcl90aW1lGAQgASgLMhouZ29vZ2xl\
+      LnByb3RvYnVmLlRpbWVzdGFtcFIKc2VydmVyVGltZRIqChFtYXhfbWVzc2FnZV9ieXRlcxgFIAEoA1IPbWF4TWVzc2FnZUJ5\
+      dGVzEjAKFG1heF9hdHRhY2htZW50X2J5dGVzGAYgASgDUhJtYXhBdHRhY2htZW50Qnl0ZXMSNgoXcmVjb21tZW5kZWRfY2h1\
+      bmtfYnl0ZXMYByABKAVSFXJlY29tbWVuZGVkQ2h1bmtCeXRlcxJIChJoZWFydGJlYXRfaW50ZXJ2YWwYCCABKAsyGS5nb29n\
+      bGUucHJvdG9idWYuRHVyYXRpb25SEWhlYXJ0YmVhdEludGVydmFsIvwBCg1TaWduVXBSZXF1ZXN0Eh0KCnJlcXVlc3RfaWQY\
+      ASABKAlSCXJlcXVlc3RJZBIWCgZoYW5kbGUYAiABKAlSBmhhbmRsZRIUCgVlbWFpbBgDIAEoCVIFZW1haWwSGgoIcGFzc3dv\
+      cmQYBCABKAlSCHBhc3N3b3JkEiEKDGRpc3BsYXlfbmFtZRgFIAEoCVILZGlzcGxheU5hbWUSHwoLaW52aXRlX2NvZGUYBiAB\
+      KAlSCmludml0ZUNvZGUSGwoJZGV2aWNlX2lkGAcgASgJUghkZXZpY2VJZBIhCgxkZXZpY2VfbGFiZWwYCCABKAlSC2Rldmlj\
+      ZUxhYmVsIqMBCg5TaWduVXBSZXNwb25zZRIpCgR1c2VyGAEgASgLMhUudmVuY2Vqby5hdXRoLnYxLlVzZXJSBHVzZXISMgoG\
+      dG9rZW5zGAIgASgLMhoudmVuY2Vqby5hdXRoLnYxLlRva2VuUGFpclIGdG9rZW5zEjIKB3Nlc3Npb24YAyABKAsyGC52ZW5j\
+      ZWpvLmF1dGgudjEuU2Vzc2lvblIHc2Vzc2lvbiLHAQoNU2lnbkluUmVxdWVzdBJBCghwYXNzd29yZBgBIAEoCzIjLnZlbmNl\
+      am8uYXV0aC52MS5QYXNzd29yZENyZWRlbnRpYWxIAFIIcGFzc3dvcmQSGwoJZGV2aWNlX2lkGAMgASgJUghkZXZpY2VJZBIh\
+      CgxkZXZpY2VfbGFiZWwYBCABKAlSC2RldmljZUxhYmVsEiUKDmNsaWVudF92ZXJzaW9uGAUgASgJUg1jbGllbnRWZXJzaW9u\
+      QgwKCmNyZWRlbnRpYWwiUAoSUGFzc3dvcmRDcmVkZW50aWFsEh4KCmlkZW50aWZpZXIYASABKAlSCmlkZW50aWZpZXISGgoI\
+      cGFzc3dvcmQYAiABKAlSCHBhc3N3b3JkIqMBCg5TaWduSW5SZXNwb25zZRIpCgR1c2VyGAEgASgLMhUudmVuY2Vqby5hdXRo\
+      LnYxLlVzZXJSBHVzZXISMgoGdG9rZW5zGAIgASgLMhoudmVuY2Vqby5hdXRoLnYxLlRva2VuUGFpclIGdG9rZW5zEjIKB3Nl\
+      c3Npb24YAyABKAsyGC52ZW5jZWpvLmF1dGgudjEuU2Vzc2lvblIHc2Vzc2lvbiI8ChVSZWZyZXNoU2Vzc2lvblJlcXVlc3QS\
+      IwoNcmVmcmVzaF90b2tlbhgBIAEoCVIMcmVmcmVzaFRva2VuIkwKFlJlZnJlc2hTZXNzaW9uUmVzcG9uc2USMgoGdG9rZW5z\
+      GAEgASgLMhoudmVuY2Vqby5hdXRoLnYxLlRva2VuUGFpclIGdG9rZW5zIjMKDlNpZ25PdXRSZXF1ZXN0EiEKDGFsbF9zZXNz\
+      aW9ucxgBIAEoCFILYWxsU2Vzc2lvbnMiEQoPU2lnbk91dFJlc3BvbnNlIrgBChVDaGFuZ2VQYXNzd29yZFJlcXVlc3QSKQoQ\
+      Y3VycmVudF9wYXNzd29yZBgBIAEoCVIPY3VycmVudFBhc3N3b3JkEiEKDG5ld19wYXNzd29yZBgCIAEoCVILbmV3UGFzc3dv\
+      cmQSNwoVcmV2b2tlX290aGVyX3Nlc3Npb25zGAMgASgISABSE3Jldm9rZU90aGVyU2Vzc2lvbnOIAQFCGAoWX3Jldm9rZV9v\
+      dGhlcl9zZXNzaW9ucyIYChZDaGFuZ2VQYXNzd29yZFJlc3BvbnNlIlgKFFJlc2V0UGFzc3dvcmRSZXF1ZXN0Eh0KCnJlc2V0\
+      X2NvZGUYASABKAlSCXJlc2V0Q29kZRIhCgxuZXdfcGFzc3dvcmQYAiABKAlSC25ld1Bhc3N3b3JkIhcKFVJlc2V0UGFzc3dv\
+      cmRSZXNwb25zZSIkCg5HZXRVc2VyUmVxdWVzdBISCgRuYW1lGAEgASgJUgRuYW1lIjwKD0dldFVzZXJSZXNwb25zZRIpCgR1\
+      c2VyGAEgASgLMhUudmVuY2Vqby5hdXRoLnYxLlVzZXJSBHVzZXIiewoRVXBkYXRlVXNlclJlcXVlc3QSKQoEdXNlchgBIAEo\
+      CzIVLnZlbmNlam8uYXV0aC52MS5Vc2VyUgR1c2VyEjsKC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZp\
+      ZWxkTWFza1IKdXBkYXRlTWFzayI/ChJVcGRhdGVVc2VyUmVzcG9uc2USKQoEdXNlchgBIAEoCzIVLnZlbmNlam8uYXV0aC52\
+      MS5Vc2VyUgR1c2VyIjsKEURlbGV0ZVVzZXJSZXF1ZXN0EhIKBG5hbWUYASABKAlSBG5hbWUSEgoEZXRhZxgCIAEoCVIEZXRh\
+      ZyI/ChJEZWxldGVVc2VyUmVzcG9uc2USKQoEdXNlchgBIAEoCzIVLnZlbmNlam8uYXV0aC52MS5Vc2VyUgR1c2VyIk4KEExp\
+      c3RVc2Vyc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgFUghwYWdlU2l6ZRIdCgpwYWdlX3Rva2VuGAIgASgJUglwYWdlVG9r\
+      ZW4iaAoRTGlzdFVzZXJzUmVzcG9uc2USKwoFdXNlcnMYASADKAsyFS52ZW5jZWpvLmF1dGgudjEuVXNlclIFdXNlcnMSJgoP\
+      bmV4dF9wYWdlX3Rva2VuGAIgASgJUg1uZXh0UGFnZVRva2VuIrgBChNTZXRVc2VyU3RhdGVSZXF1ZXN0EhIKBG5hbWUYASAB\
+      KAlSBG5hbWUSMAoFc3RhdGUYAiABKA4yGi52ZW5jZWpvLmF1dGgudjEuVXNlclN0YXRlUgVzdGF0ZRIvCgRyb2xlGAMgASgO\
+      MhsudmVuY2Vqby5hdXRoLnYxLlNlcnZlclJvbGVSBHJvbGUSFgoGcmVhc29uGAQgASgJUgZyZWFzb24SEgoEZXRhZxgFIAEo\
+      CVIEZXRhZyJBChRTZXRVc2VyU3RhdGVSZXNwb25zZRIpCgR1c2VyGAEgASgLMhUudmVuY2Vqby5hdXRoLnYxLlVzZXJSBHVz\
+      ZXIiaQoTTGlzdFNlc3Npb25zUmVxdWVzdBIWCgZwYXJlbnQYASABKAlSBnBhcmVudBIbCglwYWdlX3NpemUYAiABKAVSCHBh\
+      Z2VTaXplEh0KCnBhZ2VfdG9rZW4YAyABKAlSCXBhZ2VUb2tlbiJ0ChRMaXN0U2Vzc2lvbnNSZXNwb25zZRI0CghzZXNzaW9u\
+      cxgBIAMoCzIYLnZlbmNlam8uYXV0aC52MS5TZXNzaW9uUghzZXNzaW9ucxImCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAlSDW5l\
+      eHRQYWdlVG9rZW4iKgoUUmV2b2tlU2Vzc2lvblJlcXVlc3QSEgoEbmFtZRgBIAEoCVIEbmFtZSIXChVSZXZva2VTZXNzaW9u\
+      UmVzcG9uc2UidwobQ3JlYXRlU2VydmljZUFjY291bnRSZXF1ZXN0Eh0KCnJlcXVlc3RfaWQYASABKAlSCXJlcXVlc3RJZBIW\
+      CgZoYW5kbGUYAiABKAlSBmhhbmRsZRIhCgxkaXNwbGF5X25hbWUYAyABKAlSC2Rpc3BsYXlOYW1lIkkKHENyZWF0ZVNlcnZp\
+      Y2VBY2NvdW50UmVzcG9uc2USKQoEdXNlchgBIAEoCzIVLnZlbmNlam8uYXV0aC52MS5Vc2VyUgR1c2VyIn4KE0NyZWF0ZUFw\
+      aUtleVJlcXVlc3QSHQoKcmVxdWVzdF9pZBgBIAEoCVIJcmVxdWVzdElkEhYKBnBhcmVudBgCIAEoCVIGcGFyZW50EjAKB2Fw\
+      aV9rZXkYAyABKAsyFy52ZW5jZWpvLmF1dGgudjEuQXBpS2V5UgZhcGlLZXkiYAoUQ3JlYXRlQXBpS2V5UmVzcG9uc2USMAoH\
+      YXBpX2tleRgBIAEoCzIXLnZlbmNlam8uYXV0aC52MS5BcGlLZXlSBmFwaUtleRIWCgZzZWNyZXQYAiABKAlSBnNlY3JldCJo\
+      ChJMaXN0QXBpS2V5c1JlcXVlc3QSFgoGcGFyZW50GAEgASgJUgZwYXJlbnQSGwoJcGFnZV9zaXplGAIgASgFUghwYWdlU2l6\
+      ZRIdCgpwYWdlX3Rva2VuGAMgASgJUglwYWdlVG9rZW4icQoTTGlzdEFwaUtleXNSZXNwb25zZRIyCghhcGlfa2V5cxgBIAMo\
+      CzIXLnZlbmNlam8uYXV0aC52MS5BcGlLZXlSB2FwaUtleXMSJgoPbmV4dF9wYWdlX3Rva2VuGAIgASgJUg1uZXh0UGFnZVRv\
+      a2VuIikKE1Jldm9rZUFwaUtleVJlcXVlc3QSEgoEbmFtZRgBIAEoCVIEbmFtZSIWChRSZXZva2VBcGlLZXlSZXNwb25zZSpg\
+      CgpTZXJ2ZXJSb2xlEhsKF1NFUlZFUl9ST0xFX1VOU1BFQ0lGSUVEEAASFgoSU0VSVkVSX1JPTEVfTUVNQkVSEAESHQoZU0VS\
+      VkVSX1JPTEVfQURNSU5JU1RSQVRPUhACKnAKCVVzZXJTdGF0ZRIaChZVU0VSX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRVVNF\
+      Ul9TVEFURV9BQ1RJVkUQARIYChRVU0VSX1NUQVRFX1NVU1BFTkRFRBADEhYKElVTRVJfU1RBVEVfREVMRVRFRBAEKlkKCFVz\
+      ZXJLaW5kEhkKFVVTRVJfS0lORF9VTlNQRUNJRklFRBAAEhMKD1VTRVJfS0lORF9IVU1BThABEh0KGVVTRVJfS0lORF9TRVJW\
+      SUNFX0FDQ09VTlQQAjLqDAoLQXV0aFNlcnZpY2USXgoNR2V0U2VydmVySW5mbxIlLnZlbmNlam8uYXV0aC52MS5HZXRTZXJ2\
+      ZXJJbmZvUmVxdWVzdBomLnZlbmNlam8uYXV0aC52MS5HZXRTZXJ2ZXJJbmZvUmVzcG9uc2USSQoGU2lnblVwEh4udmVuY2Vq\
+      by5hdXRoLnYxLlNpZ25VcFJlcXVlc3QaHy52ZW5jZWpvLmF1dGgudjEuU2lnblVwUmVzcG9uc2USSQoGU2lnbkluEh4udmVu\
+      Y2Vqby5hdXRoLnYxLlNpZ25JblJlcXVlc3QaHy52ZW5jZWpvLmF1dGgudjEuU2lnbkluUmVzcG9uc2USYQoOUmVmcmVzaFNl\
+      c3Npb24SJi52ZW5jZWpvLmF1dGgudjEuUmVmcmVzaFNlc3Npb25SZXF1ZXN0GicudmVuY2Vqby5hdXRoLnYxLlJlZnJlc2hT\
+      ZXNzaW9uUmVzcG9uc2USTAoHU2lnbk91dBIfLnZlbmNlam8uYXV0aC52MS5TaWduT3V0UmVxdWVzdBogLnZlbmNlam8uYXV0\
+      aC52MS5TaWduT3V0UmVzcG9uc2USYQoOQ2hhbmdlUGFzc3dvcmQSJi52ZW5jZWpvLmF1dGgudjEuQ2hhbmdlUGFzc3dvcmRS\
+      ZXF1ZXN0GicudmVuY2Vqby5hdXRoLnYxLkNoYW5nZVBhc3N3b3JkUmVzcG9uc2USXgoNUmVzZXRQYXNzd29yZBIlLnZlbmNl\
+      am8uYXV0aC52MS5SZXNldFBhc3N3b3JkUmVxdWVzdBomLnZlbmNlam8uYXV0aC52MS5SZXNldFBhc3N3b3JkUmVzcG9uc2US\
+      TAoHR2V0VXNlchIfLnZlbmNlam8uYXV0aC52MS5HZXRVc2VyUmVxdWVzdBogLnZlbmNlam8uYXV0aC52MS5HZXRVc2VyUmVz\
+      cG9uc2USVQoKVXBkYXRlVXNlchIiLnZlbmNlam8uYXV0aC52MS5VcGRhdGVVc2VyUmVxdWVzdBojLnZlbmNlam8uYXV0aC52\
+      MS5VcGRhdGVVc2VyUmVzcG9uc2USVQoKRGVsZXRlVXNlchIiLnZlbmNlam8uYXV0aC52MS5EZWxldGVVc2VyUmVxdWVzdBoj\
+      LnZlbmNlam8uYXV0aC52MS5EZWxldGVVc2VyUmVzcG9uc2USUgoJTGlzdFVzZXJzEiEudmVuY2Vqby5hdXRoLnYxLkxpc3RV\
+      c2Vyc1JlcXVlc3QaIi52ZW5jZWpvLmF1dGgudjEuTGlzdFVzZXJzUmVzcG9uc2USWwoMU2V0VXNlclN0YXRlEiQudmVuY2Vq\
+      by5hdXRoLnYxLlNldFVzZXJTdGF0ZVJlcXVlc3QaJS52ZW5jZWpvLmF1dGgudjEuU2V0VXNlclN0YXRlUmVzcG9uc2USWwoM\
+      TGlzdFNlc3Npb25zEiQudmVuY2Vqby5hdXRoLnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaJS52ZW5jZWpvLmF1dGgudjEuTGlz\
+      dFNlc3Npb25zUmVzcG9uc2USXgoNUmV2b2tlU2Vzc2lvbhIlLnZlbmNlam8uYXV0aC52MS5SZXZva2VTZXNzaW9uUmVxdWVz\
+      dBomLnZlbmNlam8uYXV0aC52MS5SZXZva2VTZXNzaW9uUmVzcG9uc2UScwoUQ3JlYXRlU2VydmljZUFjY291bnQSLC52ZW5j\
+      ZWpvLmF1dGgudjEuQ3JlYXRlU2VydmljZUFjY291bnRSZXF1ZXN0Gi0udmVuY2Vqby5hdXRoLnYxLkNyZWF0ZVNlcnZpY2VB\
+      Y2NvdW50UmVzcG9uc2USWwoMQ3JlYXRlQXBpS2V5EiQudmVuY2Vqby5hdXRoLnYxLkNyZWF0ZUFwaUtleVJlcXVlc3QaJS52\
+      ZW5jZWpvLmF1dGgudjEuQ3JlYXRlQXBpS2V5UmVzcG9uc2USWAoLTGlzdEFwaUtleXMSIy52ZW5jZWpvLmF1dGgudjEuTGlz\
+      dEFwaUtleXNSZXF1ZXN0GiQudmVuY2Vqby5hdXRoLnYxLkxpc3RBcGlLZXlzUmVzcG9uc2USWwoMUmV2b2tlQXBpS2V5EiQu\
+      dmVuY2Vqby5hdXRoLnYxLlJldm9rZUFwaUtleVJlcXVlc3QaJS52ZW5jZWpvLmF1dGgudjEuUmV2b2tlQXBpS2V5UmVzcG9u\
+      c2VCYQoTZGV2LnZlbmNlam8uYXV0aC52MVABWiJ2ZW5jZWpvLmV4YW1wbGUvZ2VuL2F1dGgvdjE7YXV0aHYxqgIPVmVuY2Vq\
+      by5BdXRoLlYx6gIRVmVuY2Vqbzo6QXV0aDo6VjFiBnByb3RvMw==
       """,
-    dependencies: { [VencejoProtobuf::Google.durationProto, VencejoProtobuf::Google.timestampProto] }
+    dependencies: { [VencejoProtobuf::Google.durationProto, VencejoProtobuf::Google.fieldMaskProto, VencejoProtobuf::Google.timestampProto] }
   )
 
   /// Server-wide role. Chat roles and record grants live in their own services.
@@ -80,7 +134,10 @@ extension Auth {
     public static var enumName: Swift::String { "vencejo.auth.v1.UserState" }
     public static var unspecified: Self { .init(rawValue: 0) }
     public static var active: Self { .init(rawValue: 1) }
-    public static var allCases: [Self] { [.unspecified, .active] }
+    public static var suspended: Self { .init(rawValue: 3) }
+    /// Soft deleted, purge scheduled.
+    public static var deleted: Self { .init(rawValue: 4) }
+    public static var allCases: [Self] { [.unspecified, .active, .suspended, .deleted] }
   }
 
   public struct UserKind: VencejoProtobuf::Enumeration, Swift::CaseIterable {
@@ -89,7 +146,8 @@ extension Auth {
     public static var enumName: Swift::String { "vencejo.auth.v1.UserKind" }
     public static var unspecified: Self { .init(rawValue: 0) }
     public static var human: Self { .init(rawValue: 1) }
-    public static var allCases: [Self] { [.unspecified, .human] }
+    public static var serviceAccount: Self { .init(rawValue: 2) }
+    public static var allCases: [Self] { [.unspecified, .human, .serviceAccount] }
   }
 
   public struct User: VencejoProtobuf::Message {
@@ -102,6 +160,8 @@ extension Auth {
       var role: VencejoAPI::Auth.ServerRole = .init(rawValue: 0)
       var createTime: VencejoProtobuf::Google.Timestamp?
       var updateTime: VencejoProtobuf::Google.Timestamp?
+      var purgeTime: VencejoProtobuf::Google.Timestamp?
+      var owner: Swift::String = ""
       var etag: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
       @inline(never)
@@ -118,6 +178,8 @@ extension Auth {
           case 48: self.role = reader.enumeration()
           case 58: reader.message(into: &self.createTime)
           case 66: reader.message(into: &self.updateTime)
+          case 74: reader.message(into: &self.purgeTime)
+          case 82: self.owner = reader.string()
           case 90: self.etag = reader.string()
           default: reader.unknown(tag, into: &self.unknownFields)
           }
@@ -127,6 +189,8 @@ extension Auth {
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
         if !fields.value.etag.isEmpty { writer.string(90, fields.value.etag) }
+        if !fields.value.owner.isEmpty { writer.string(82, fields.value.owner) }
+        if let value = fields.value.purgeTime { writer.message(74, value) }
         if let value = fields.value.updateTime { writer.message(66, value) }
         if let value = fields.value.createTime { writer.message(58, value) }
         if fields.value.role.rawValue != 0 { writer.enumeration(48, fields.value.role) }
@@ -139,7 +203,7 @@ extension Auth {
     }
     var storage = VencejoProtobuf::Boxed(Storage())
 
-    /// Format: users/{user}. Server assigned, never reused.
+    /// Format: users/{user}. Server assigned, never re-used.
     public var name: Swift::String {
       get { self.storage.value.name }
       _modify { yield &self.storage.value.name }
@@ -174,6 +238,15 @@ extension Auth {
       get { self.storage.value.updateTime }
       _modify { yield &self.storage.value.updateTime }
     }
+    public var purgeTime: VencejoProtobuf::Google.Timestamp? {
+      get { self.storage.value.purgeTime }
+      _modify { yield &self.storage.value.purgeTime }
+    }
+    /// Human owner of a service account.
+    public var owner: Swift::String {
+      get { self.storage.value.owner }
+      _modify { yield &self.storage.value.owner }
+    }
     public var etag: Swift::String {
       get { self.storage.value.etag }
       _modify { yield &self.storage.value.etag }
@@ -195,9 +268,11 @@ extension Auth {
       role: VencejoAPI::Auth.ServerRole = .init(rawValue: 0),
       createTime: VencejoProtobuf::Google.Timestamp? = nil,
       updateTime: VencejoProtobuf::Google.Timestamp? = nil,
+      purgeTime: VencejoProtobuf::Google.Timestamp? = nil,
+      owner: Swift::String = "",
       etag: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, handle: handle, email: email, kind: kind, state: state, role: role, createTime: createTime, updateTime: updateTime, etag: etag))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, handle: handle, email: email, kind: kind, state: state, role: role, createTime: createTime, updateTime: updateTime, purgeTime: purgeTime, owner: owner, etag: etag))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -366,6 +441,108 @@ extension Auth {
     }
   }
 
+  public struct ApiKey: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var name: Swift::String = ""
+      var displayName: Swift::String = ""
+      var prefix: Swift::String = ""
+      var scopes: [Swift::String] = []
+      var createTime: VencejoProtobuf::Google.Timestamp?
+      var lastUsedTime: VencejoProtobuf::Google.Timestamp?
+      var expireTime: VencejoProtobuf::Google.Timestamp?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: self.name = reader.string()
+          case 18: self.displayName = reader.string()
+          case 26: self.prefix = reader.string()
+          case 34: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.scopes)
+          case 42: reader.message(into: &self.createTime)
+          case 50: reader.message(into: &self.lastUsedTime)
+          case 58: reader.message(into: &self.expireTime)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.expireTime { writer.message(58, value) }
+        if let value = fields.value.lastUsedTime { writer.message(50, value) }
+        if let value = fields.value.createTime { writer.message(42, value) }
+        writer.list(VencejoProtobuf::Wire.String.self, 34, fields.value.scopes)
+        if !fields.value.prefix.isEmpty { writer.string(26, fields.value.prefix) }
+        if !fields.value.displayName.isEmpty { writer.string(18, fields.value.displayName) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    /// Format: users/{user}/apiKeys/{api_key}
+    public var name: Swift::String {
+      get { self.storage.value.name }
+      _modify { yield &self.storage.value.name }
+    }
+    public var displayName: Swift::String {
+      get { self.storage.value.displayName }
+      _modify { yield &self.storage.value.displayName }
+    }
+    /// First characters of the secret, to recognise it in a list.
+    public var prefix: Swift::String {
+      get { self.storage.value.prefix }
+      _modify { yield &self.storage.value.prefix }
+    }
+    /// Of chat.read, chat.write, record.read and record.write.
+    public var scopes: [Swift::String] {
+      get { self.storage.value.scopes }
+      _modify { yield &self.storage.value.scopes }
+    }
+    public var createTime: VencejoProtobuf::Google.Timestamp? {
+      get { self.storage.value.createTime }
+      _modify { yield &self.storage.value.createTime }
+    }
+    public var lastUsedTime: VencejoProtobuf::Google.Timestamp? {
+      get { self.storage.value.lastUsedTime }
+      _modify { yield &self.storage.value.lastUsedTime }
+    }
+    public var expireTime: VencejoProtobuf::Google.Timestamp? {
+      get { self.storage.value.expireTime }
+      _modify { yield &self.storage.value.expireTime }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.ApiKey" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      name: Swift::String = "",
+      displayName: Swift::String = "",
+      prefix: Swift::String = "",
+      scopes: [Swift::String] = [],
+      createTime: VencejoProtobuf::Google.Timestamp? = nil,
+      lastUsedTime: VencejoProtobuf::Google.Timestamp? = nil,
+      expireTime: VencejoProtobuf::Google.Timestamp? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, displayName: displayName, prefix: prefix, scopes: scopes, createTime: createTime, lastUsedTime: lastUsedTime, expireTime: expireTime))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      Storage.encode(self.storage.lent, to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
   public struct GetServerInfoRequest: VencejoProtobuf::Message {
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
@@ -401,6 +578,8 @@ extension Auth {
       var signUpOpen: Swift::Bool = false
       var serverTime: VencejoProtobuf::Google.Timestamp?
       var maxMessageBytes: Swift::Int64 = 0
+      var maxAttachmentBytes: Swift::Int64 = 0
+      var recommendedChunkBytes: Swift::Int32 = 0
       var heartbeatInterval: VencejoProtobuf::Google.Duration?
       var unknownFields = VencejoProtobuf::UnknownFields()
       @inline(never)
@@ -414,6 +593,8 @@ extension Auth {
           case 24: self.signUpOpen = reader.bool()
           case 34: reader.message(into: &self.serverTime)
           case 40: self.maxMessageBytes = reader.int64()
+          case 48: self.maxAttachmentBytes = reader.int64()
+          case 56: self.recommendedChunkBytes = reader.int32()
           case 66: reader.message(into: &self.heartbeatInterval)
           default: reader.unknown(tag, into: &self.unknownFields)
           }
@@ -423,6 +604,8 @@ extension Auth {
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
         if let value = fields.value.heartbeatInterval { writer.message(66, value) }
+        if fields.value.recommendedChunkBytes != 0 { writer.int32(56, fields.value.recommendedChunkBytes) }
+        if fields.value.maxAttachmentBytes != 0 { writer.int64(48, fields.value.maxAttachmentBytes) }
         if fields.value.maxMessageBytes != 0 { writer.int64(40, fields.value.maxMessageBytes) }
         if let value = fields.value.serverTime { writer.message(34, value) }
         if fields.value.signUpOpen { writer.bool(24, fields.value.signUpOpen) }
@@ -454,6 +637,14 @@ extension Auth {
       get { self.storage.value.maxMessageBytes }
       _modify { yield &self.storage.value.maxMessageBytes }
     }
+    public var maxAttachmentBytes: Swift::Int64 {
+      get { self.storage.value.maxAttachmentBytes }
+      _modify { yield &self.storage.value.maxAttachmentBytes }
+    }
+    public var recommendedChunkBytes: Swift::Int32 {
+      get { self.storage.value.recommendedChunkBytes }
+      _modify { yield &self.storage.value.recommendedChunkBytes }
+    }
     public var heartbeatInterval: VencejoProtobuf::Google.Duration? {
       get { self.storage.value.heartbeatInterval }
       _modify { yield &self.storage.value.heartbeatInterval }
@@ -472,9 +663,11 @@ extension Auth {
       signUpOpen: Swift::Bool = false,
       serverTime: VencejoProtobuf::Google.Timestamp? = nil,
       maxMessageBytes: Swift::Int64 = 0,
+      maxAttachmentBytes: Swift::Int64 = 0,
+      recommendedChunkBytes: Swift::Int32 = 0,
       heartbeatInterval: VencejoProtobuf::Google.Duration? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(serverVersion: serverVersion, packages: packages, signUpOpen: signUpOpen, serverTime: serverTime, maxMessageBytes: maxMessageBytes, heartbeatInterval: heartbeatInterval))
+      self.storage = VencejoProtobuf::Boxed(Storage(serverVersion: serverVersion, packages: packages, signUpOpen: signUpOpen, serverTime: serverTime, maxMessageBytes: maxMessageBytes, maxAttachmentBytes: maxAttachmentBytes, recommendedChunkBytes: recommendedChunkBytes, heartbeatInterval: heartbeatInterval))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -494,6 +687,7 @@ extension Auth {
       var email: Swift::String = ""
       var password: Swift::String = ""
       var displayName: Swift::String = ""
+      var inviteCode: Swift::String = ""
       var deviceId: Swift::String = ""
       var deviceLabel: Swift::String = ""
       var unknownFields = VencejoProtobuf::UnknownFields()
@@ -508,6 +702,7 @@ extension Auth {
           case 26: self.email = reader.string()
           case 34: self.password = reader.string()
           case 42: self.displayName = reader.string()
+          case 50: self.inviteCode = reader.string()
           case 58: self.deviceId = reader.string()
           case 66: self.deviceLabel = reader.string()
           default: reader.unknown(tag, into: &self.unknownFields)
@@ -519,6 +714,7 @@ extension Auth {
         writer.unknown(fields.value.unknownFields)
         if !fields.value.deviceLabel.isEmpty { writer.string(66, fields.value.deviceLabel) }
         if !fields.value.deviceId.isEmpty { writer.string(58, fields.value.deviceId) }
+        if !fields.value.inviteCode.isEmpty { writer.string(50, fields.value.inviteCode) }
         if !fields.value.displayName.isEmpty { writer.string(42, fields.value.displayName) }
         if !fields.value.password.isEmpty { writer.string(34, fields.value.password) }
         if !fields.value.email.isEmpty { writer.string(26, fields.value.email) }
@@ -548,6 +744,11 @@ extension Auth {
       get { self.storage.value.displayName }
       _modify { yield &self.storage.value.displayName }
     }
+    /// Required when the server is invitation only.
+    public var inviteCode: Swift::String {
+      get { self.storage.value.inviteCode }
+      _modify { yield &self.storage.value.inviteCode }
+    }
     public var deviceId: Swift::String {
       get { self.storage.value.deviceId }
       _modify { yield &self.storage.value.deviceId }
@@ -570,10 +771,11 @@ extension Auth {
       email: Swift::String = "",
       password: Swift::String = "",
       displayName: Swift::String = "",
+      inviteCode: Swift::String = "",
       deviceId: Swift::String = "",
       deviceLabel: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(requestId: requestId, handle: handle, email: email, password: password, displayName: displayName, deviceId: deviceId, deviceLabel: deviceLabel))
+      self.storage = VencejoProtobuf::Boxed(Storage(requestId: requestId, handle: handle, email: email, password: password, displayName: displayName, inviteCode: inviteCode, deviceId: deviceId, deviceLabel: deviceLabel))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1009,6 +1211,160 @@ extension Auth {
     }
   }
 
+  public struct ChangePasswordRequest: VencejoProtobuf::Message {
+    public var currentPassword: Swift::String = ""
+    public var newPassword: Swift::String = ""
+    /// Defaults to true: other devices must sign in again.
+    public var revokeOtherSessions: Swift::Bool?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.ChangePasswordRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      currentPassword: Swift::String = "",
+      newPassword: Swift::String = "",
+      revokeOtherSessions: Swift::Bool? = nil
+    ) {
+      self.currentPassword = currentPassword
+      self.newPassword = newPassword
+      self.revokeOtherSessions = revokeOtherSessions
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.currentPassword = reader.string()
+        case 18: self.newPassword = reader.string()
+        case 24: self.revokeOtherSessions = reader.bool()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.revokeOtherSessions { writer.bool(24, value) }
+      if !self.newPassword.isEmpty { writer.string(18, self.newPassword) }
+      if !self.currentPassword.isEmpty { writer.string(10, self.currentPassword) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.currentPassword != right.currentPassword { return false }
+      if left.newPassword != right.newPassword { return false }
+      if left.revokeOtherSessions != right.revokeOtherSessions { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.currentPassword)
+      hasher.combine(self.newPassword)
+      hasher.combine(self.revokeOtherSessions)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct ChangePasswordResponse: VencejoProtobuf::Message {
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.ChangePasswordResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct ResetPasswordRequest: VencejoProtobuf::Message {
+    public var resetCode: Swift::String = ""
+    public var newPassword: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.ResetPasswordRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      resetCode: Swift::String = "",
+      newPassword: Swift::String = ""
+    ) {
+      self.resetCode = resetCode
+      self.newPassword = newPassword
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.resetCode = reader.string()
+        case 18: self.newPassword = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.newPassword.isEmpty { writer.string(18, self.newPassword) }
+      if !self.resetCode.isEmpty { writer.string(10, self.resetCode) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.resetCode != right.resetCode { return false }
+      if left.newPassword != right.newPassword { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.resetCode)
+      hasher.combine(self.newPassword)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct ResetPasswordResponse: VencejoProtobuf::Message {
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.ResetPasswordResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.unknownFields)
+    }
+  }
+
   public struct GetUserRequest: VencejoProtobuf::Message {
     public var name: Swift::String = ""
     public var unknownFields = VencejoProtobuf::UnknownFields()
@@ -1076,39 +1432,842 @@ extension Auth {
       if let value = self.user { writer.message(10, value) }
     }
   }
+
+  public struct UpdateUserRequest: VencejoProtobuf::Message {
+    public var user: VencejoAPI::Auth.User?
+    public var updateMask: VencejoProtobuf::Google.FieldMask?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.UpdateUserRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      user: VencejoAPI::Auth.User? = nil,
+      updateMask: VencejoProtobuf::Google.FieldMask? = nil
+    ) {
+      self.user = user
+      self.updateMask = updateMask
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.user)
+        case 18: reader.message(into: &self.updateMask)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.updateMask { writer.message(18, value) }
+      if let value = self.user { writer.message(10, value) }
+    }
+  }
+
+  public struct UpdateUserResponse: VencejoProtobuf::Message {
+    public var user: VencejoAPI::Auth.User?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.UpdateUserResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      user: VencejoAPI::Auth.User? = nil
+    ) {
+      self.user = user
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.user)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.user { writer.message(10, value) }
+    }
+  }
+
+  public struct DeleteUserRequest: VencejoProtobuf::Message {
+    public var name: Swift::String = ""
+    public var etag: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.DeleteUserRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      name: Swift::String = "",
+      etag: Swift::String = ""
+    ) {
+      self.name = name
+      self.etag = etag
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.name = reader.string()
+        case 18: self.etag = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.etag.isEmpty { writer.string(18, self.etag) }
+      if !self.name.isEmpty { writer.string(10, self.name) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.name != right.name { return false }
+      if left.etag != right.etag { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.name)
+      hasher.combine(self.etag)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct DeleteUserResponse: VencejoProtobuf::Message {
+    /// state is USER_STATE_DELETED and purge_time is set.
+    public var user: VencejoAPI::Auth.User?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.DeleteUserResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      user: VencejoAPI::Auth.User? = nil
+    ) {
+      self.user = user
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.user)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.user { writer.message(10, value) }
+    }
+  }
+
+  public struct ListUsersRequest: VencejoProtobuf::Message {
+    public var pageSize: Swift::Int32 = 0
+    public var pageToken: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.ListUsersRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      pageSize: Swift::Int32 = 0,
+      pageToken: Swift::String = ""
+    ) {
+      self.pageSize = pageSize
+      self.pageToken = pageToken
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.pageSize = reader.int32()
+        case 18: self.pageToken = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.pageToken.isEmpty { writer.string(18, self.pageToken) }
+      if self.pageSize != 0 { writer.int32(8, self.pageSize) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.pageSize != right.pageSize { return false }
+      if left.pageToken != right.pageToken { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.pageSize)
+      hasher.combine(self.pageToken)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct ListUsersResponse: VencejoProtobuf::Message {
+    public var users: [VencejoAPI::Auth.User] = []
+    public var nextPageToken: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.ListUsersResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      users: [VencejoAPI::Auth.User] = [],
+      nextPageToken: Swift::String = ""
+    ) {
+      self.users = users
+      self.nextPageToken = nextPageToken
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.users)
+        case 18: self.nextPageToken = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.message(10, self.users)
+    }
+  }
+
+  public struct SetUserStateRequest: VencejoProtobuf::Message {
+    public var name: Swift::String = ""
+    public var state: VencejoAPI::Auth.UserState = .init(rawValue: 0)
+    public var role: VencejoAPI::Auth.ServerRole = .init(rawValue: 0)
+    public var reason: Swift::String = ""
+    public var etag: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.SetUserStateRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      name: Swift::String = "",
+      state: VencejoAPI::Auth.UserState = .init(rawValue: 0),
+      role: VencejoAPI::Auth.ServerRole = .init(rawValue: 0),
+      reason: Swift::String = "",
+      etag: Swift::String = ""
+    ) {
+      self.name = name
+      self.state = state
+      self.role = role
+      self.reason = reason
+      self.etag = etag
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.name = reader.string()
+        case 16: self.state = reader.enumeration()
+        case 24: self.role = reader.enumeration()
+        case 34: self.reason = reader.string()
+        case 42: self.etag = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.etag.isEmpty { writer.string(42, self.etag) }
+      if !self.reason.isEmpty { writer.string(34, self.reason) }
+      if self.role.rawValue != 0 { writer.enumeration(24, self.role) }
+      if self.state.rawValue != 0 { writer.enumeration(16, self.state) }
+      if !self.name.isEmpty { writer.string(10, self.name) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.name != right.name { return false }
+      if left.state != right.state { return false }
+      if left.role != right.role { return false }
+      if left.reason != right.reason { return false }
+      if left.etag != right.etag { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.name)
+      hasher.combine(self.state)
+      hasher.combine(self.role)
+      hasher.combine(self.reason)
+      hasher.combine(self.etag)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct SetUserStateResponse: VencejoProtobuf::Message {
+    public var user: VencejoAPI::Auth.User?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.SetUserStateResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      user: VencejoAPI::Auth.User? = nil
+    ) {
+      self.user = user
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.user)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.user { writer.message(10, value) }
+    }
+  }
+
+  public struct ListSessionsRequest: VencejoProtobuf::Message {
+    /// Format: users/{user}
+    public var parent: Swift::String = ""
+    public var pageSize: Swift::Int32 = 0
+    public var pageToken: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.ListSessionsRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      parent: Swift::String = "",
+      pageSize: Swift::Int32 = 0,
+      pageToken: Swift::String = ""
+    ) {
+      self.parent = parent
+      self.pageSize = pageSize
+      self.pageToken = pageToken
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.parent = reader.string()
+        case 16: self.pageSize = reader.int32()
+        case 26: self.pageToken = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      if self.pageSize != 0 { writer.int32(16, self.pageSize) }
+      if !self.parent.isEmpty { writer.string(10, self.parent) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.parent != right.parent { return false }
+      if left.pageSize != right.pageSize { return false }
+      if left.pageToken != right.pageToken { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.parent)
+      hasher.combine(self.pageSize)
+      hasher.combine(self.pageToken)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct ListSessionsResponse: VencejoProtobuf::Message {
+    public var sessions: [VencejoAPI::Auth.Session] = []
+    public var nextPageToken: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.ListSessionsResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      sessions: [VencejoAPI::Auth.Session] = [],
+      nextPageToken: Swift::String = ""
+    ) {
+      self.sessions = sessions
+      self.nextPageToken = nextPageToken
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.sessions)
+        case 18: self.nextPageToken = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.message(10, self.sessions)
+    }
+  }
+
+  public struct RevokeSessionRequest: VencejoProtobuf::Message {
+    public var name: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.RevokeSessionRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      name: Swift::String = ""
+    ) {
+      self.name = name
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.name = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.name.isEmpty { writer.string(10, self.name) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.name != right.name { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.name)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct RevokeSessionResponse: VencejoProtobuf::Message {
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.RevokeSessionResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct CreateServiceAccountRequest: VencejoProtobuf::Message {
+    public var requestId: Swift::String = ""
+    public var handle: Swift::String = ""
+    public var displayName: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.CreateServiceAccountRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      requestId: Swift::String = "",
+      handle: Swift::String = "",
+      displayName: Swift::String = ""
+    ) {
+      self.requestId = requestId
+      self.handle = handle
+      self.displayName = displayName
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.requestId = reader.string()
+        case 18: self.handle = reader.string()
+        case 26: self.displayName = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.displayName.isEmpty { writer.string(26, self.displayName) }
+      if !self.handle.isEmpty { writer.string(18, self.handle) }
+      if !self.requestId.isEmpty { writer.string(10, self.requestId) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.requestId != right.requestId { return false }
+      if left.handle != right.handle { return false }
+      if left.displayName != right.displayName { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.requestId)
+      hasher.combine(self.handle)
+      hasher.combine(self.displayName)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct CreateServiceAccountResponse: VencejoProtobuf::Message {
+    public var user: VencejoAPI::Auth.User?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.CreateServiceAccountResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      user: VencejoAPI::Auth.User? = nil
+    ) {
+      self.user = user
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.user)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.user { writer.message(10, value) }
+    }
+  }
+
+  public struct CreateApiKeyRequest: VencejoProtobuf::Message {
+    public var requestId: Swift::String = ""
+    /// Format: users/{user}
+    public var parent: Swift::String = ""
+    public var apiKey: VencejoAPI::Auth.ApiKey?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.CreateApiKeyRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      requestId: Swift::String = "",
+      parent: Swift::String = "",
+      apiKey: VencejoAPI::Auth.ApiKey? = nil
+    ) {
+      self.requestId = requestId
+      self.parent = parent
+      self.apiKey = apiKey
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.requestId = reader.string()
+        case 18: self.parent = reader.string()
+        case 26: reader.message(into: &self.apiKey)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.apiKey { writer.message(26, value) }
+      if !self.parent.isEmpty { writer.string(18, self.parent) }
+      if !self.requestId.isEmpty { writer.string(10, self.requestId) }
+    }
+  }
+
+  public struct CreateApiKeyResponse: VencejoProtobuf::Message {
+    public var apiKey: VencejoAPI::Auth.ApiKey?
+    /// Shown once; only a hash is stored. A repeat of the same request_id returns
+    /// the key without the secret.
+    public var secret: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.CreateApiKeyResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      apiKey: VencejoAPI::Auth.ApiKey? = nil,
+      secret: Swift::String = ""
+    ) {
+      self.apiKey = apiKey
+      self.secret = secret
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.apiKey)
+        case 18: self.secret = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.secret.isEmpty { writer.string(18, self.secret) }
+      if let value = self.apiKey { writer.message(10, value) }
+    }
+  }
+
+  public struct ListApiKeysRequest: VencejoProtobuf::Message {
+    public var parent: Swift::String = ""
+    public var pageSize: Swift::Int32 = 0
+    public var pageToken: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.ListApiKeysRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      parent: Swift::String = "",
+      pageSize: Swift::Int32 = 0,
+      pageToken: Swift::String = ""
+    ) {
+      self.parent = parent
+      self.pageSize = pageSize
+      self.pageToken = pageToken
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.parent = reader.string()
+        case 16: self.pageSize = reader.int32()
+        case 26: self.pageToken = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      if self.pageSize != 0 { writer.int32(16, self.pageSize) }
+      if !self.parent.isEmpty { writer.string(10, self.parent) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.parent != right.parent { return false }
+      if left.pageSize != right.pageSize { return false }
+      if left.pageToken != right.pageToken { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.parent)
+      hasher.combine(self.pageSize)
+      hasher.combine(self.pageToken)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct ListApiKeysResponse: VencejoProtobuf::Message {
+    public var apiKeys: [VencejoAPI::Auth.ApiKey] = []
+    public var nextPageToken: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.ListApiKeysResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      apiKeys: [VencejoAPI::Auth.ApiKey] = [],
+      nextPageToken: Swift::String = ""
+    ) {
+      self.apiKeys = apiKeys
+      self.nextPageToken = nextPageToken
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.apiKeys)
+        case 18: self.nextPageToken = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.message(10, self.apiKeys)
+    }
+  }
+
+  public struct RevokeApiKeyRequest: VencejoProtobuf::Message {
+    public var name: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.RevokeApiKeyRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      name: Swift::String = ""
+    ) {
+      self.name = name
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.name = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.name.isEmpty { writer.string(10, self.name) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.name != right.name { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.name)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct RevokeApiKeyResponse: VencejoProtobuf::Message {
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.RevokeApiKeyResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.unknownFields)
+    }
+  }
 }
 
 extension Auth {
-  /// Accounts, credentials and sessions shared by the chat and the record
-  /// service.
+  /// Accounts, credentials, sessions and machine identities shared by the chat
+  /// and the record service.
   ///
-  /// Every rpc of every service carries `authorization: Bearer <access token>` in
-  /// its metadata; only GetServerInfo, SignUp, SignIn and RefreshSession are
-  /// callable without it.
+  /// Every other RPC carries `authorization: Bearer <access token or API key>` in
+  /// metadata. Only SignUp, SignIn, RefreshSession, ResetPassword and GetServerInfo
+  /// are callable without it.
   public protocol AuthService: VencejoRPC::GeneratedService {
     /// Public facts a client needs before it can sign in.
     func getServerInfo(_ request: VencejoAPI::Auth.GetServerInfoRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.GetServerInfoResponse
     /// Creates an account and a session. Open to callers on loopback and Unix
-    /// sockets, to others only where the operator switched it on.
+    /// sockets and to those with an invite code; to others only where the operator
+    /// switched it on.
     func signUp(_ request: VencejoAPI::Auth.SignUpRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SignUpResponse
     /// Exchanges a credential for a session.
     func signIn(_ request: VencejoAPI::Auth.SignInRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SignInResponse
     /// Rotates the refresh token. The previous one stays good until its successor
     /// has been used, at most 60 seconds, and answers with the same successor, so
-    /// that a lost answer logs nobody out. Later reuse revokes the session.
+    /// that a lost answer logs nobody out. Later re-use revokes the session.
     func refreshSession(_ request: VencejoAPI::Auth.RefreshSessionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RefreshSessionResponse
     /// Revokes the calling session.
     func signOut(_ request: VencejoAPI::Auth.SignOutRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SignOutResponse
+    func changePassword(_ request: VencejoAPI::Auth.ChangePasswordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ChangePasswordResponse
+    /// With a one-time code that the operator gives out.
+    func resetPassword(_ request: VencejoAPI::Auth.ResetPasswordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ResetPasswordResponse
     /// `users/me` is accepted wherever a user name is.
     func getUser(_ request: VencejoAPI::Auth.GetUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.GetUserResponse
+    func updateUser(_ request: VencejoAPI::Auth.UpdateUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.UpdateUserResponse
+    /// Starts account deletion; purge_time is when the data is really gone.
+    func deleteUser(_ request: VencejoAPI::Auth.DeleteUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.DeleteUserResponse
+    /// Administrators only.
+    func listUsers(_ request: VencejoAPI::Auth.ListUsersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ListUsersResponse
+    /// Administrators only: suspend or reinstate, grant or remove server roles.
+    func setUserState(_ request: VencejoAPI::Auth.SetUserStateRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SetUserStateResponse
+    /// One session per signed-in device.
+    func listSessions(_ request: VencejoAPI::Auth.ListSessionsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ListSessionsResponse
+    func revokeSession(_ request: VencejoAPI::Auth.RevokeSessionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RevokeSessionResponse
+    /// Bots and back ends: a user with no password, driven by API keys.
+    func createServiceAccount(_ request: VencejoAPI::Auth.CreateServiceAccountRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.CreateServiceAccountResponse
+    func createApiKey(_ request: VencejoAPI::Auth.CreateApiKeyRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.CreateApiKeyResponse
+    func listApiKeys(_ request: VencejoAPI::Auth.ListApiKeysRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ListApiKeysResponse
+    func revokeApiKey(_ request: VencejoAPI::Auth.RevokeApiKeyRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RevokeApiKeyResponse
   }
 
-  /// Accounts, credentials and sessions shared by the chat and the record
-  /// service.
+  /// Accounts, credentials, sessions and machine identities shared by the chat
+  /// and the record service.
   ///
-  /// Every rpc of every service carries `authorization: Bearer <access token>` in
-  /// its metadata; only GetServerInfo, SignUp, SignIn and RefreshSession are
-  /// callable without it.
+  /// Every other RPC carries `authorization: Bearer <access token or API key>` in
+  /// metadata. Only SignUp, SignIn, RefreshSession, ResetPassword and GetServerInfo
+  /// are callable without it.
   public struct AuthClient: VencejoRPC::ServiceClient {
     public let channel: VencejoRPC::Channel
     public init(_ channel: VencejoRPC::Channel) { self.channel = channel }
@@ -1117,7 +2276,8 @@ extension Auth {
       try await self.channel.unary("/vencejo.auth.v1.AuthService/GetServerInfo", request, options)
     }
     /// Creates an account and a session. Open to callers on loopback and Unix
-    /// sockets, to others only where the operator switched it on.
+    /// sockets and to those with an invite code; to others only where the operator
+    /// switched it on.
     public func signUp(_ request: VencejoAPI::Auth.SignUpRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.SignUpResponse {
       try await self.channel.unary("/vencejo.auth.v1.AuthService/SignUp", request, options)
     }
@@ -1127,7 +2287,7 @@ extension Auth {
     }
     /// Rotates the refresh token. The previous one stays good until its successor
     /// has been used, at most 60 seconds, and answers with the same successor, so
-    /// that a lost answer logs nobody out. Later reuse revokes the session.
+    /// that a lost answer logs nobody out. Later re-use revokes the session.
     public func refreshSession(_ request: VencejoAPI::Auth.RefreshSessionRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.RefreshSessionResponse {
       try await self.channel.unary("/vencejo.auth.v1.AuthService/RefreshSession", request, options)
     }
@@ -1135,9 +2295,51 @@ extension Auth {
     public func signOut(_ request: VencejoAPI::Auth.SignOutRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.SignOutResponse {
       try await self.channel.unary("/vencejo.auth.v1.AuthService/SignOut", request, options)
     }
+    public func changePassword(_ request: VencejoAPI::Auth.ChangePasswordRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.ChangePasswordResponse {
+      try await self.channel.unary("/vencejo.auth.v1.AuthService/ChangePassword", request, options)
+    }
+    /// With a one-time code that the operator gives out.
+    public func resetPassword(_ request: VencejoAPI::Auth.ResetPasswordRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.ResetPasswordResponse {
+      try await self.channel.unary("/vencejo.auth.v1.AuthService/ResetPassword", request, options)
+    }
     /// `users/me` is accepted wherever a user name is.
     public func getUser(_ request: VencejoAPI::Auth.GetUserRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.GetUserResponse {
       try await self.channel.unary("/vencejo.auth.v1.AuthService/GetUser", request, options)
+    }
+    public func updateUser(_ request: VencejoAPI::Auth.UpdateUserRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.UpdateUserResponse {
+      try await self.channel.unary("/vencejo.auth.v1.AuthService/UpdateUser", request, options)
+    }
+    /// Starts account deletion; purge_time is when the data is really gone.
+    public func deleteUser(_ request: VencejoAPI::Auth.DeleteUserRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.DeleteUserResponse {
+      try await self.channel.unary("/vencejo.auth.v1.AuthService/DeleteUser", request, options)
+    }
+    /// Administrators only.
+    public func listUsers(_ request: VencejoAPI::Auth.ListUsersRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.ListUsersResponse {
+      try await self.channel.unary("/vencejo.auth.v1.AuthService/ListUsers", request, options)
+    }
+    /// Administrators only: suspend or reinstate, grant or remove server roles.
+    public func setUserState(_ request: VencejoAPI::Auth.SetUserStateRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.SetUserStateResponse {
+      try await self.channel.unary("/vencejo.auth.v1.AuthService/SetUserState", request, options)
+    }
+    /// One session per signed-in device.
+    public func listSessions(_ request: VencejoAPI::Auth.ListSessionsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.ListSessionsResponse {
+      try await self.channel.unary("/vencejo.auth.v1.AuthService/ListSessions", request, options)
+    }
+    public func revokeSession(_ request: VencejoAPI::Auth.RevokeSessionRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.RevokeSessionResponse {
+      try await self.channel.unary("/vencejo.auth.v1.AuthService/RevokeSession", request, options)
+    }
+    /// Bots and back ends: a user with no password, driven by API keys.
+    public func createServiceAccount(_ request: VencejoAPI::Auth.CreateServiceAccountRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.CreateServiceAccountResponse {
+      try await self.channel.unary("/vencejo.auth.v1.AuthService/CreateServiceAccount", request, options)
+    }
+    public func createApiKey(_ request: VencejoAPI::Auth.CreateApiKeyRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.CreateApiKeyResponse {
+      try await self.channel.unary("/vencejo.auth.v1.AuthService/CreateApiKey", request, options)
+    }
+    public func listApiKeys(_ request: VencejoAPI::Auth.ListApiKeysRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.ListApiKeysResponse {
+      try await self.channel.unary("/vencejo.auth.v1.AuthService/ListApiKeys", request, options)
+    }
+    public func revokeApiKey(_ request: VencejoAPI::Auth.RevokeApiKeyRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.RevokeApiKeyResponse {
+      try await self.channel.unary("/vencejo.auth.v1.AuthService/RevokeApiKey", request, options)
     }
   }
 }
@@ -1153,7 +2355,19 @@ extension Auth.AuthService {
       .unary("/vencejo.auth.v1.AuthService/SignIn", self.signIn),
       .unary("/vencejo.auth.v1.AuthService/RefreshSession", self.refreshSession),
       .unary("/vencejo.auth.v1.AuthService/SignOut", self.signOut),
+      .unary("/vencejo.auth.v1.AuthService/ChangePassword", self.changePassword),
+      .unary("/vencejo.auth.v1.AuthService/ResetPassword", self.resetPassword),
       .unary("/vencejo.auth.v1.AuthService/GetUser", self.getUser),
+      .unary("/vencejo.auth.v1.AuthService/UpdateUser", self.updateUser),
+      .unary("/vencejo.auth.v1.AuthService/DeleteUser", self.deleteUser),
+      .unary("/vencejo.auth.v1.AuthService/ListUsers", self.listUsers),
+      .unary("/vencejo.auth.v1.AuthService/SetUserState", self.setUserState),
+      .unary("/vencejo.auth.v1.AuthService/ListSessions", self.listSessions),
+      .unary("/vencejo.auth.v1.AuthService/RevokeSession", self.revokeSession),
+      .unary("/vencejo.auth.v1.AuthService/CreateServiceAccount", self.createServiceAccount),
+      .unary("/vencejo.auth.v1.AuthService/CreateApiKey", self.createApiKey),
+      .unary("/vencejo.auth.v1.AuthService/ListApiKeys", self.listApiKeys),
+      .unary("/vencejo.auth.v1.AuthService/RevokeApiKey", self.revokeApiKey),
     ]
   }
   public func getServerInfo(_ request: VencejoAPI::Auth.GetServerInfoRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.GetServerInfoResponse {
@@ -1171,7 +2385,43 @@ extension Auth.AuthService {
   public func signOut(_ request: VencejoAPI::Auth.SignOutRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SignOutResponse {
     throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/SignOut")
   }
+  public func changePassword(_ request: VencejoAPI::Auth.ChangePasswordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ChangePasswordResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/ChangePassword")
+  }
+  public func resetPassword(_ request: VencejoAPI::Auth.ResetPasswordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ResetPasswordResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/ResetPassword")
+  }
   public func getUser(_ request: VencejoAPI::Auth.GetUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.GetUserResponse {
     throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/GetUser")
+  }
+  public func updateUser(_ request: VencejoAPI::Auth.UpdateUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.UpdateUserResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/UpdateUser")
+  }
+  public func deleteUser(_ request: VencejoAPI::Auth.DeleteUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.DeleteUserResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/DeleteUser")
+  }
+  public func listUsers(_ request: VencejoAPI::Auth.ListUsersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ListUsersResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/ListUsers")
+  }
+  public func setUserState(_ request: VencejoAPI::Auth.SetUserStateRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SetUserStateResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/SetUserState")
+  }
+  public func listSessions(_ request: VencejoAPI::Auth.ListSessionsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ListSessionsResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/ListSessions")
+  }
+  public func revokeSession(_ request: VencejoAPI::Auth.RevokeSessionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RevokeSessionResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/RevokeSession")
+  }
+  public func createServiceAccount(_ request: VencejoAPI::Auth.CreateServiceAccountRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.CreateServiceAccountResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/CreateServiceAccount")
+  }
+  public func createApiKey(_ request: VencejoAPI::Auth.CreateApiKeyRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.CreateApiKeyResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/CreateApiKey")
+  }
+  public func listApiKeys(_ request: VencejoAPI::Auth.ListApiKeysRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ListApiKeysResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/ListApiKeys")
+  }
+  public func revokeApiKey(_ request: VencejoAPI::Auth.RevokeApiKeyRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RevokeApiKeyResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/RevokeApiKey")
   }
 }

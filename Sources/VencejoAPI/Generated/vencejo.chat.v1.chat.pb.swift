@@ -2509,16 +2509,16 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        if let value = self.expireTime { writer.message(98, value) }
-        if let value = self.createTime { writer.message(90, value) }
-        if !self.uploader.isEmpty { writer.string(82, self.uploader) }
-        if !self.sha256.isEmpty { writer.bytes(42, self.sha256) }
-        if self.sizeBytes != 0 { writer.int64(32, self.sizeBytes) }
-        if !self.contentType.isEmpty { writer.string(26, self.contentType) }
-        if !self.fileName.isEmpty { writer.string(18, self.fileName) }
-        if !self.name.isEmpty { writer.string(10, self.name) }
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.expireTime { writer.message(98, value) }
+        if let value = fields.value.createTime { writer.message(90, value) }
+        if !fields.value.uploader.isEmpty { writer.string(82, fields.value.uploader) }
+        if !fields.value.sha256.isEmpty { writer.bytes(42, fields.value.sha256) }
+        if fields.value.sizeBytes != 0 { writer.int64(32, fields.value.sizeBytes) }
+        if !fields.value.contentType.isEmpty { writer.string(26, fields.value.contentType) }
+        if !fields.value.fileName.isEmpty { writer.string(18, fields.value.fileName) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
     var storage = VencejoProtobuf::Boxed(Storage())
@@ -2581,7 +2581,7 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
@@ -7475,9 +7475,9 @@ extension Chat {
         }
       }
       @inline(never)
-      func encode(to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(self.unknownFields)
-        switch self.payload {
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        switch fields.value.payload {
         case nil: break
         case .header(let value)?: writer.message(10, value)
         case .chunk(let value)?: writer.bytes(18, value)
@@ -7507,13 +7507,13 @@ extension Chat {
       self.storage.value.decode(from: &reader)
     }
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      self.storage.value.encode(to: &writer)
+      Storage.encode(self.storage.lent, to: &writer)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
 
-    public enum Payload: Swift::Hashable, Swift::Sendable {
+    public enum Payload: VencejoProtobuf::OneofValue {
       case header(VencejoAPI::Chat.AttachmentUploadHeader)
       /// At most 64 KiB recommended, 1 MiB accepted.
       case chunk([Swift::UInt8])
@@ -7870,7 +7870,7 @@ extension Chat {
       }
     }
 
-    public enum Payload: Swift::Hashable, Swift::Sendable {
+    public enum Payload: VencejoProtobuf::OneofValue {
       case attachment(VencejoAPI::Chat.Attachment)
       case chunk([Swift::UInt8])
     }

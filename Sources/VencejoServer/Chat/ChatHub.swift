@@ -93,6 +93,8 @@ struct LiveTransaction: Sendable {
   var author: Int64?
   /// Those who hide their receipts read the log, where it is taken out.
   var reader: Int64?
+  /// The message it changes: a reader it may be hidden from reads the log, which knows.
+  var changed: Int64?
   /// What a device has received with the frame.
   var message: (chat: UUID, sequence: Int64)?
   /// Users for whom it holds what differs between readers: their streams read the log.
@@ -143,8 +145,11 @@ struct LiveTransaction: Sendable {
       self.owner = owner
       ownerFrame = frame(for: owner)
     }
-    if case .messageCreated(let message) = payload.event {
-      self.message = (message.chat, message.sequence)
+    switch payload.event {
+    case .messageCreated(let message): self.message = (message.chat, message.sequence)
+    case .messageUpdated(let message, _): changed = message.sequence
+    case .reactionChanged(let change): changed = change.sequence
+    default: break
     }
   }
 }

@@ -35,6 +35,8 @@ final class ChatShelf: @unchecked Sendable {
     stream.position = page.position
     stream.chats = page.chats
     stream.blocked = page.blocked
+    stream.everBlocked = page.everBlocked
+    stream.clearFrom = page.clearFrom
     stream.hidesReceipts = page.hidesReceipts
     let id = ObjectIdentifier(stream)
     byUser[stream.user, default: [:]][id] = stream
@@ -83,6 +85,13 @@ final class ChatShelf: @unchecked Sendable {
       let listeners = byChat[chat]
     else { return }
     for stream in listeners.values where transaction.position > stream.position {
+      if let changed = transaction.changed,
+        changed < stream.clearFrom[chat] ?? .max
+          || transaction.author.map({ stream.everBlocked.contains($0) }) ?? false
+      {
+        fallBehind(stream, transaction, before)
+        continue
+      }
       if let author = transaction.author, stream.blocked.contains(author) {
         stream.position = transaction.position
         continue

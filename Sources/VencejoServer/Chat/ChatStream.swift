@@ -25,6 +25,9 @@ final class ChatStream: LiveStream, @unchecked Sendable {
   var position: Int64 = 0
   var chats: Set<Int64> = []
   var blocked: Set<Int64> = []
+  var everBlocked: Set<Int64> = []
+  /// By chat, the sequence from which on nothing is hidden from the user.
+  var clearFrom: [Int64: Int64] = [:]
   var hidesReceipts = false
   /// By the loop's clock, in nanoseconds.
   var lastSent: UInt64 = 0

@@ -21,6 +21,10 @@ public struct LogPage: Sendable {
   public let chats: Set<Int64>
   /// Whom the user blocks and whether they hide receipts, at this snapshot; when ``isAtHead``.
   public let blocked: Set<Int64>
+  /// Whom the user blocks or ever blocked: some of their messages are not there.
+  public let everBlocked: Set<Int64>
+  /// For each of ``chats`` the sequence from which on nothing is kept from the user.
+  public let clearFrom: [Int64: Int64]
   public let hidesReceipts: Bool
 }
 
@@ -53,10 +57,12 @@ extension ReadTransaction {
       }
     }
     let isAtHead = last >= head
+    let live = isAtHead ? try liveChats(of: user, only) : [:]
     return LogPage(
       entries: entries, position: last, isAtHead: isAtHead,
-      chats: isAtHead ? try liveChats(of: user, only) : [],
-      blocked: isAtHead ? try blocked(by: user) : [], hidesReceipts: hidesReceipts)
+      chats: Set(live.keys), blocked: isAtHead ? try blocked(by: user) : [],
+      everBlocked: isAtHead ? try everBlocked(by: user) : [], clearFrom: live,
+      hidesReceipts: hidesReceipts)
   }
 
   struct Scanned {
@@ -119,17 +125,25 @@ extension ReadTransaction {
     return (scanned, last)
   }
 
-  private func liveChats(of user: Int64, _ only: Set<UUID>?) throws(StoreError) -> Set<Int64> {
+  /// The chats a live stream listens to, with the sequence from which on nothing is hidden.
+  private func liveChats(of user: Int64, _ only: Set<UUID>?) throws(StoreError) -> [Int64: Int64] {
     let all = try all(
       """
-      SELECT c.chat_id, c.uuid FROM member m JOIN chat c USING (chat_id)
+      SELECT c.chat_id, c.uuid, max(m.visible_from, 1 + ifnull(
+          (SELECT max(h.last_seq) FROM message_hidden h
+           WHERE h.user_id = m.user_id AND h.chat_id = m.chat_id), 0))
+      FROM member m JOIN chat c USING (chat_id)
       WHERE m.user_id = ? AND m.state = 1 AND c.delete_us IS NULL
       """, user
-    ) { ($0.int(0), $0.uuid(1)) }
-    return Set(
-      all.compactMap { key, id in
-        guard let only else { return key }
-        return id.map { only.contains($0) } == true ? key : nil
-      })
+    ) { (key: $0.int(0), id: $0.uuid(1), from: $0.int(2)) }
+    var result: [Int64: Int64] = [:]
+    for chat in all {
+      guard let only else {
+        result[chat.key] = chat.from
+        continue
+      }
+      if let id = chat.id, only.contains(id) { result[chat.key] = chat.from }
+    }
+    return result
   }
 }

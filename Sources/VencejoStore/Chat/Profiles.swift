@@ -143,6 +143,10 @@ extension ReadTransaction {
       })
   }
 
+  func everBlocked(by user: Int64) throws(StoreError) -> Set<Int64> {
+    Set(try all("SELECT blocked_id FROM block WHERE user_id = ?", user) { $0.int(0) })
+  }
+
   /// Users with a direct chat with this one: who hears of their profile and presence.
   public func peers(of user: Int64) throws(StoreError) -> [Int64] {
     try all(

@@ -11,8 +11,8 @@ extension ReadTransaction {
   private static let unreadQuery = """
     SELECT count(*), min(seq) FROM (
       SELECT m.seq \(visibleMessages) AND m.seq > ?4 AND m.seq <= ?5
-        AND m.sender_id IS NOT NULL AND \(Mutation.countOwn.isOn ? "1" : "m.sender_id <> ?1")
-        AND m.delete_us IS NULL
+        AND m.sender_id IS NOT NULL AND m.sender_id <> ?1
+        AND \(Mutation.countDeleted.isOn ? "1" : "m.delete_us IS NULL")
       ORDER BY m.seq LIMIT 1000)
     """
 

@@ -11,8 +11,8 @@ package enum Mutation: String, Sendable, CaseIterable {
   case skipMembership = "skip-membership"
   /// Messages of the blocked are shown.
   case skipBlock = "skip-block"
-  /// One's own messages count as unread.
-  case countOwn = "count-own"
+  /// Deleted messages count as unread.
+  case countDeleted = "count-deleted"
   /// A resume token is one position behind, or ahead.
   case tokenBehind = "token-behind"
   case tokenAhead = "token-ahead"
