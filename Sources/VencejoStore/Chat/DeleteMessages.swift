@@ -135,9 +135,7 @@ extension WriteTransaction {
 
   /// Hides ranges of a chat from its reader, and tells their devices.
   func hide(_ ranges: [SequenceRange], _ place: Place) throws(StoreError) {
-    guard let last = ranges.map(\.last).max() else { return }
-    let before = try unread(
-      place.chat, place.user, after: place.readSequence, to: place.upperEnd)
+    guard !ranges.isEmpty else { return }
     for range in ranges { try hide(range, chat: place.chat, user: place.user) }
     var keys = KeysetWriter()
     keys.int(place.chat)
@@ -146,13 +144,9 @@ extension WriteTransaction {
       keys.int(range.last)
     }
     append(.messagesDeleted, user: place.user, keys: keys.bytes)
-    if last > place.readSequence,
-      before
-        != (try unread(place.chat, place.user, after: place.readSequence, to: place.upperEnd))
-    {
-      appendUnreadChanged(
-        chat: place.chat, user: place.user, read: place.readSequence, last: place.upperEnd)
-    }
+    // Always: a replay no longer shows messages of one's own that moved the marker.
+    appendUnreadChanged(
+      chat: place.chat, user: place.user, read: place.readSequence, last: place.upperEnd)
   }
 
   /// Ranges that touch become one.
