@@ -80,6 +80,13 @@ class Connection:
         except OSError:
             raise Gone from None
 
+    def reply(self, *frame) -> None:
+        """What a frame asks for; a client that has gone asks no more, but what it sent counts."""
+        try:
+            self.send(*frame)
+        except Gone:
+            pass
+
     def ping(self) -> None:
         self.pings += 1
         self.send(PING, 0, 0, struct.pack(">Q", self.pings))
@@ -118,7 +125,7 @@ class Connection:
             stream.data += payload
             if payload:
                 for target in (0, number):
-                    self.send(WINDOW_UPDATE, 0, target, len(payload).to_bytes(4, "big"))
+                    self.reply(WINDOW_UPDATE, 0, target, len(payload).to_bytes(4, "big"))
         elif kind == RST_STREAM and stream:
             stream.reset = int.from_bytes(payload, "big")
         elif kind == SETTINGS and flags & ACK:
@@ -129,11 +136,11 @@ class Connection:
                     for one in self.streams.values():
                         one.window += value - self.initial_window
                     self.initial_window = value
-            self.send(SETTINGS, ACK, 0)
+            self.reply(SETTINGS, ACK, 0)
         elif kind == PING and flags & ACK:
             self.pings -= 1
         elif kind == PING:
-            self.send(PING, ACK, 0, payload)
+            self.reply(PING, ACK, 0, payload)
         elif kind == WINDOW_UPDATE:
             increment = int.from_bytes(payload, "big")
             if number == 0:
