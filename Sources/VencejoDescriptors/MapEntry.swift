@@ -56,6 +56,7 @@ package struct MapEntry {
     if isSorted { return entries }
     // The sort is stable: of equal keys the last one stays last.
     entries.sort { $0.precedes($1) }
+    if zip(entries, entries.dropFirst()).allSatisfy({ $0.precedes($1) }) { return entries }
     var distinct: [MapEntry] = []
     for entry in entries {
       if let last = distinct.last, !last.precedes(entry) { distinct.removeLast() }
