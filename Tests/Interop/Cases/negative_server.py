@@ -103,9 +103,11 @@ class Ping(Misbehaving):
             connection.ping()
         stream.data_frames(response(self.size))
         connection.ping()
-        stream.trailers()
+        # Before the call ends: a client that has closed by then answers what comes after it with
+        # a reset, which takes its last answers along.
         while connection.pings:
             connection.read()
+        stream.trailers()
 
     def left(self, connection):
         if connection.pings:
