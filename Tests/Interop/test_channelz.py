@@ -149,11 +149,17 @@ class Channelz(Case):
         self.assertEqual(used.data.state.state, State.READY)
         self.assertGreaterEqual(used.data.trace.num_events_logged, 3)
         [reference] = used.subchannel_ref
-        subchannel = stub.GetSubchannel(channelz_pb2.GetSubchannelRequest(
-            subchannel_id=reference.subchannel_id), timeout=LIMIT).subchannel
+
+        def beside():
+            """The subchannel between two looks at its channel that say the same."""
+            before = look().data.calls_succeeded
+            part = stub.GetSubchannel(channelz_pb2.GetSubchannelRequest(
+                subchannel_id=reference.subchannel_id), timeout=LIMIT).subchannel
+            return before == look().data.calls_succeeded and (part, before)
+
         # Exports go on meanwhile.
-        self.assertGreaterEqual(subchannel.data.calls_succeeded, used.data.calls_succeeded)
-        self.assertLessEqual(subchannel.data.calls_succeeded, look().data.calls_succeeded)
+        subchannel, succeeded = until(beside)
+        self.assertEqual(subchannel.data.calls_succeeded, succeeded)
         [reference] = subchannel.socket_ref
         found = stub.GetSocket(channelz_pb2.GetSocketRequest(
             socket_id=reference.socket_id), timeout=LIMIT).socket
