@@ -10,7 +10,7 @@ package struct ByteBuffer: ~Copyable {
   @usableFromInline var capacity: Int
   @usableFromInline package var count = 0
 
-  // Stands in for memory while there is none.
+  // Stands in for memory while there is none. Neither read nor written: its room is zero.
   private nonisolated(unsafe) static let nothing = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
 
   /// Nothing, with room for some.
@@ -26,6 +26,7 @@ package struct ByteBuffer: ~Copyable {
   private static func resize(
     _ memory: UnsafeMutablePointer<UInt8>?, to capacity: Int
   ) -> UnsafeMutablePointer<UInt8> {
+    // As Swift's own arrays do; how much is asked for is bounded by the message that was read.
     guard let moved = realloc(memory, capacity) else { preconditionFailure("out of memory") }
     return moved.assumingMemoryBound(to: UInt8.self)
   }

@@ -41,6 +41,7 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
   private let inbox = Locked(Inbox())
   private let inboxHasJobs = Atomic<Bool>(false)
   private let stopping = Atomic<Bool>(false)
+  // Written by `init` alone, before anyone else has the loop.
   private nonisolated(unsafe) var thread = pthread_t()
 
   /// Set by the loop's thread as its last act, read by whoever stands in for it later.

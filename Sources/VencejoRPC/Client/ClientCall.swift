@@ -3,6 +3,8 @@ import VencejoCompression
 import VencejoHTTP2
 
 /// One call on the client: from a path and metadata to messages, trailers and a status.
+///
+/// `@unchecked Sendable`: loop-confined, but for what `CallCore` guards and what does not change.
 final class ClientCall: CallCore, StreamHandler, PendingCall, @unchecked Sendable {
   private enum Phase {
     /// Waits for a connection.
