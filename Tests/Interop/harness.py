@@ -76,8 +76,10 @@ class Peer:
         raise RuntimeError(f"{self.process.args} did not start; it said {said!r} and {self.errors()!r}")
 
     def errors(self) -> str:
-        self.log.seek(0)
-        return self.log.read()
+        # Read at a position of our own: the process writes through the same open file, and a seek
+        # would move where its next line goes.
+        log = self.log.fileno()
+        return os.pread(log, os.fstat(log).st_size, 0).decode(errors="replace")
 
     def alive(self) -> bool:
         return self.process.poll() is None
