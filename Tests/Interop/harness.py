@@ -191,6 +191,10 @@ class Person:
         self.user = answer.user
         self.tokens = answer.tokens
 
+    @classmethod
+    def sign_in(cls, address: str, handle: str) -> "Person":
+        return cls(address, handle, sign_up=False)
+
     @property
     def name(self) -> str:
         return self.user.name
