@@ -114,76 +114,126 @@ extension Record {
       Z2VzEiEKDGNoYW5nZV90b2tlbhgCIAEoCVILY2hhbmdlVG9rZW4SHwoLbW9yZV9jb21pbmcYAyABKAhSCm1vcmVDb21pbmcS\
       JgoPbGFzdF9yZXF1ZXN0X2lkGAQgASgJUg1sYXN0UmVxdWVzdElkIo0BCgxSZWNvcmRDaGFuZ2USNQoHY2hhbmdlZBgBIAEo\
       CzIZLnZlbmNlam8ucmVjb3JkLnYxLlJlY29yZEgAUgdjaGFuZ2VkEjwKB2RlbGV0ZWQYAiABKAsyIC52ZW5jZWpvLnJlY29y\
-      ZC52MS5EZWxldGVkUmVjb3JkSABSB2RlbGV0ZWRCCAoGY2hhbmdlIsYCChBTdWJzY3JpYmVSZXF1ZXN0EhYKBnBhcmVudBgB\
-      IAEoCVIGcGFyZW50EjwKB3RhcmdldHMYAiADKAsyIi52ZW5jZWpvLnJlY29yZC52MS5TdWJzY3JpYmVUYXJnZXRSB3Rhcmdl\
-      dHMSIQoMcmVzdW1lX3Rva2VuGAMgASgJUgtyZXN1bWVUb2tlbhIpChBpbmNsdWRlX3NuYXBzaG90GAQgASgIUg9pbmNsdWRl\
-      U25hcHNob3QSRAoMZGVzaXJlZF9rZXlzGAUgASgLMiEudmVuY2Vqby5yZWNvcmQudjEuRmllbGRTZWxlY3Rpb25SC2Rlc2ly\
-      ZWRLZXlzEkgKEmhlYXJ0YmVhdF9pbnRlcnZhbBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvblIRaGVhcnRiZWF0\
-      SW50ZXJ2YWwigAEKD1N1YnNjcmliZVRhcmdldBIbCgl0YXJnZXRfaWQYASABKAVSCHRhcmdldElkEjAKBXF1ZXJ5GAMgASgL\
-      MhgudmVuY2Vqby5yZWNvcmQudjEuUXVlcnlIAFIFcXVlcnkSFAoEem9uZRgEIAEoCUgAUgR6b25lQggKBnRhcmdldCLGBgoR\
-      U3Vic2NyaWJlUmVzcG9uc2USIQoMcmVzdW1lX3Rva2VuGAEgASgJUgtyZXN1bWVUb2tlbhI7Cgtjb21taXRfdGltZRgDIAEo\
-      CzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBSCmNvbW1pdFRpbWUSHgoKaGlzdG9yaWNhbBgEIAEoCFIKaGlzdG9yaWNh\
-      bBIdCgp0YXJnZXRfaWRzGAUgAygFUgl0YXJnZXRJZHMSTgoOcmVjb3JkX21hdGNoZWQYCiABKAsyJS52ZW5jZWpvLnJlY29y\
-      ZC52MS5SZWNvcmRNYXRjaGVkRXZlbnRIAFINcmVjb3JkTWF0Y2hlZBJUChByZWNvcmRfdW5tYXRjaGVkGAsgASgLMicudmVu\
-      Y2Vqby5yZWNvcmQudjEuUmVjb3JkVW5tYXRjaGVkRXZlbnRIAFIPcmVjb3JkVW5tYXRjaGVkEk4KDnJlY29yZF9kZWxldGVk\
-      GAwgASgLMiUudmVuY2Vqby5yZWNvcmQudjEuUmVjb3JkRGVsZXRlZEV2ZW50SABSDXJlY29yZERlbGV0ZWQSSAoMem9uZV9k\
-      ZWxldGVkGA4gASgLMiMudmVuY2Vqby5yZWNvcmQudjEuWm9uZURlbGV0ZWRFdmVudEgAUgt6b25lRGVsZXRlZBI/CgljYXVn\
-      aHRfdXAYFCABKAsyIC52ZW5jZWpvLnJlY29yZC52MS5DYXVnaHRVcEV2ZW50SABSCGNhdWdodFVwEkEKCWhlYXJ0YmVhdBgV\
-      IAEoCzIhLnZlbmNlam8ucmVjb3JkLnYxLkhlYXJ0YmVhdEV2ZW50SABSCWhlYXJ0YmVhdBI1CgVyZXNldBgWIAEoCzIdLnZl\
-      bmNlam8ucmVjb3JkLnYxLlJlc2V0RXZlbnRIAFIFcmVzZXQSOwoHY2xvc2luZxgXIAEoCzIfLnZlbmNlam8ucmVjb3JkLnYx\
-      LkNsb3NpbmdFdmVudEgAUgdjbG9zaW5nEksKDXRhcmdldF9mYWlsZWQYGCABKAsyJC52ZW5jZWpvLnJlY29yZC52MS5UYXJn\
-      ZXRGYWlsZWRFdmVudEgAUgx0YXJnZXRGYWlsZWRCBwoFZXZlbnRKBAgCEAMimgEKElJlY29yZE1hdGNoZWRFdmVudBIxCgZy\
-      ZWNvcmQYASABKAsyGS52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmRSBnJlY29yZBIyCgZyZWFzb24YAiABKA4yGi52ZW5jZWpv\
-      LnJlY29yZC52MS5GaXJlc09uUgZyZWFzb24SHQoKcmVxdWVzdF9pZBgDIAEoCVIJcmVxdWVzdElkIioKFFJlY29yZFVubWF0\
-      Y2hlZEV2ZW50EhIKBG5hbWUYASABKAlSBG5hbWUiTgoSUmVjb3JkRGVsZXRlZEV2ZW50EjgKBnJlY29yZBgBIAEoCzIgLnZl\
-      bmNlam8ucmVjb3JkLnYxLkRlbGV0ZWRSZWNvcmRSBnJlY29yZCJGChBab25lRGVsZXRlZEV2ZW50EjIKBHpvbmUYASABKAsy\
-      Hi52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVkWm9uZVIEem9uZSJBCg1DYXVnaHRVcEV2ZW50EjAKFHJlcGxheWVkX2V2ZW50\
-      X2NvdW50GAEgASgDUhJyZXBsYXllZEV2ZW50Q291bnQiTQoOSGVhcnRiZWF0RXZlbnQSOwoLc2VydmVyX3RpbWUYASABKAsy\
-      Gi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wUgpzZXJ2ZXJUaW1lIkQKClJlc2V0RXZlbnQSNgoGcmVhc29uGAEgASgOMh4u\
-      dmVuY2Vqby5yZWNvcmQudjEuUmVzZXRSZWFzb25SBnJlYXNvbiKCAQoMQ2xvc2luZ0V2ZW50EjYKBnJlYXNvbhgBIAEoDjIe\
-      LnZlbmNlam8ucmVjb3JkLnYxLkNsb3NlUmVhc29uUgZyZWFzb24SOgoLcmV0cnlfZGVsYXkYAiABKAsyGS5nb29nbGUucHJv\
-      dG9idWYuRHVyYXRpb25SCnJldHJ5RGVsYXkiZwoRVGFyZ2V0RmFpbGVkRXZlbnQSGwoJdGFyZ2V0X2lkGAEgASgFUgh0YXJn\
-      ZXRJZBI1CgZzdGF0dXMYAiABKAsyHS52ZW5jZWpvLnJlY29yZC52MS5JdGVtU3RhdHVzUgZzdGF0dXMicQoRQ3JlYXRlWm9u\
-      ZVJlcXVlc3QSFgoGcGFyZW50GAEgASgJUgZwYXJlbnQSFwoHem9uZV9pZBgCIAEoCVIGem9uZUlkEisKBHpvbmUYAyABKAsy\
-      Fy52ZW5jZWpvLnJlY29yZC52MS5ab25lUgR6b25lIkEKEkNyZWF0ZVpvbmVSZXNwb25zZRIrCgR6b25lGAEgASgLMhcudmVu\
-      Y2Vqby5yZWNvcmQudjEuWm9uZVIEem9uZSIkCg5HZXRab25lUmVxdWVzdBISCgRuYW1lGAEgASgJUgRuYW1lIj4KD0dldFpv\
-      bmVSZXNwb25zZRIrCgR6b25lGAEgASgLMhcudmVuY2Vqby5yZWNvcmQudjEuWm9uZVIEem9uZSJmChBMaXN0Wm9uZXNSZXF1\
-      ZXN0EhYKBnBhcmVudBgBIAEoCVIGcGFyZW50EhsKCXBhZ2Vfc2l6ZRgCIAEoBVIIcGFnZVNpemUSHQoKcGFnZV90b2tlbhgD\
-      IAEoCVIJcGFnZVRva2VuImoKEUxpc3Rab25lc1Jlc3BvbnNlEi0KBXpvbmVzGAEgAygLMhcudmVuY2Vqby5yZWNvcmQudjEu\
-      Wm9uZVIFem9uZXMSJgoPbmV4dF9wYWdlX3Rva2VuGAIgASgJUg1uZXh0UGFnZVRva2VuIjsKEURlbGV0ZVpvbmVSZXF1ZXN0\
-      EhIKBG5hbWUYASABKAlSBG5hbWUSEgoEZXRhZxgCIAEoCVIEZXRhZyIUChJEZWxldGVab25lUmVzcG9uc2UqcAoPUmVmZXJl\
-      bmNlQWN0aW9uEiAKHFJFRkVSRU5DRV9BQ1RJT05fVU5TUEVDSUZJRUQQABIZChVSRUZFUkVOQ0VfQUNUSU9OX05PTkUQARIg\
-      ChxSRUZFUkVOQ0VfQUNUSU9OX0RFTEVURV9TRUxGEAIq2AEKCkNvbXBhcmF0b3ISGgoWQ09NUEFSQVRPUl9VTlNQRUNJRklF\
-      RBAAEhQKEENPTVBBUkFUT1JfRVFVQUwQARIYChRDT01QQVJBVE9SX05PVF9FUVVBTBACEhgKFENPTVBBUkFUT1JfTEVTU19U\
-      SEFOEAMSIQodQ09NUEFSQVRPUl9MRVNTX1RIQU5fT1JfRVFVQUwQBBIbChdDT01QQVJBVE9SX0dSRUFURVJfVEhBThAFEiQK\
-      IENPTVBBUkFUT1JfR1JFQVRFUl9USEFOX09SX0VRVUFMEAYqpgEKClNhdmVQb2xpY3kSGwoXU0FWRV9QT0xJQ1lfVU5TUEVD\
-      SUZJRUQQABIqCiZTQVZFX1BPTElDWV9JRl9TRVJWRVJfUkVDT1JEX1VOQ0hBTkdFRBABEhwKGFNBVkVfUE9MSUNZX0NIQU5H\
-      RURfS0VZUxACEhgKFFNBVkVfUE9MSUNZX0FMTF9LRVlTEAMSFwoTU0FWRV9QT0xJQ1lfUkVQTEFDRRAEKlwKElpvbmVEZWxl\
-      dGlvblJlYXNvbhIkCiBaT05FX0RFTEVUSU9OX1JFQVNPTl9VTlNQRUNJRklFRBAAEiAKHFpPTkVfREVMRVRJT05fUkVBU09O\
-      X0RFTEVURUQQASpPCgdGaXJlc09uEhgKFEZJUkVTX09OX1VOU1BFQ0lGSUVEEAASFQoRRklSRVNfT05fQ1JFQVRJT04QARIT\
-      Cg9GSVJFU19PTl9VUERBVEUQAiqZAQoLUmVzZXRSZWFzb24SHAoYUkVTRVRfUkVBU09OX1VOU1BFQ0lGSUVEEAASHgoaUkVT\
-      RVRfUkVBU09OX1RPS0VOX0VYUElSRUQQARIeChpSRVNFVF9SRUFTT05fVE9LRU5fVU5LTk9XThACEiwKKFJFU0VUX1JFQVNP\
-      Tl9TRVJWRVJfUkVTVE9SRURfRlJPTV9CQUNLVVAQBCq0AQoLQ2xvc2VSZWFzb24SHAoYQ0xPU0VfUkVBU09OX1VOU1BFQ0lG\
-      SUVEEAASIAocQ0xPU0VfUkVBU09OX1NFUlZFUl9EUkFJTklORxABEiAKHENMT1NFX1JFQVNPTl9TRVNTSU9OX1JFVk9LRUQQ\
-      BBIYChRDTE9TRV9SRUFTT05fTUFYX0FHRRAFEikKJUNMT1NFX1JFQVNPTl9SRVBMQUNFRF9CWV9ORVdFUl9TVFJFQU0QBjKR\
-      CQoNUmVjb3JkU2VydmljZRJZCgpDcmVhdGVab25lEiQudmVuY2Vqby5yZWNvcmQudjEuQ3JlYXRlWm9uZVJlcXVlc3QaJS52\
-      ZW5jZWpvLnJlY29yZC52MS5DcmVhdGVab25lUmVzcG9uc2USUAoHR2V0Wm9uZRIhLnZlbmNlam8ucmVjb3JkLnYxLkdldFpv\
-      bmVSZXF1ZXN0GiIudmVuY2Vqby5yZWNvcmQudjEuR2V0Wm9uZVJlc3BvbnNlElYKCUxpc3Rab25lcxIjLnZlbmNlam8ucmVj\
-      b3JkLnYxLkxpc3Rab25lc1JlcXVlc3QaJC52ZW5jZWpvLnJlY29yZC52MS5MaXN0Wm9uZXNSZXNwb25zZRJZCgpEZWxldGVa\
-      b25lEiQudmVuY2Vqby5yZWNvcmQudjEuRGVsZXRlWm9uZVJlcXVlc3QaJS52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVab25l\
-      UmVzcG9uc2USYgoNTW9kaWZ5UmVjb3JkcxInLnZlbmNlam8ucmVjb3JkLnYxLk1vZGlmeVJlY29yZHNSZXF1ZXN0GigudmVu\
-      Y2Vqby5yZWNvcmQudjEuTW9kaWZ5UmVjb3Jkc1Jlc3BvbnNlElYKCUdldFJlY29yZBIjLnZlbmNlam8ucmVjb3JkLnYxLkdl\
-      dFJlY29yZFJlcXVlc3QaJC52ZW5jZWpvLnJlY29yZC52MS5HZXRSZWNvcmRSZXNwb25zZRJiCg1Mb29rdXBSZWNvcmRzEicu\
-      dmVuY2Vqby5yZWNvcmQudjEuTG9va3VwUmVjb3Jkc1JlcXVlc3QaKC52ZW5jZWpvLnJlY29yZC52MS5Mb29rdXBSZWNvcmRz\
-      UmVzcG9uc2USXwoMUXVlcnlSZWNvcmRzEiYudmVuY2Vqby5yZWNvcmQudjEuUXVlcnlSZWNvcmRzUmVxdWVzdBonLnZlbmNl\
-      am8ucmVjb3JkLnYxLlF1ZXJ5UmVjb3Jkc1Jlc3BvbnNlEl8KDENvdW50UmVjb3JkcxImLnZlbmNlam8ucmVjb3JkLnYxLkNv\
-      dW50UmVjb3Jkc1JlcXVlc3QaJy52ZW5jZWpvLnJlY29yZC52MS5Db3VudFJlY29yZHNSZXNwb25zZRJ3ChRGZXRjaERhdGFi\
-      YXNlQ2hhbmdlcxIuLnZlbmNlam8ucmVjb3JkLnYxLkZldGNoRGF0YWJhc2VDaGFuZ2VzUmVxdWVzdBovLnZlbmNlam8ucmVj\
-      b3JkLnYxLkZldGNoRGF0YWJhc2VDaGFuZ2VzUmVzcG9uc2USawoQRmV0Y2hab25lQ2hhbmdlcxIqLnZlbmNlam8ucmVjb3Jk\
-      LnYxLkZldGNoWm9uZUNoYW5nZXNSZXF1ZXN0GisudmVuY2Vqby5yZWNvcmQudjEuRmV0Y2hab25lQ2hhbmdlc1Jlc3BvbnNl\
-      ElgKCVN1YnNjcmliZRIjLnZlbmNlam8ucmVjb3JkLnYxLlN1YnNjcmliZVJlcXVlc3QaJC52ZW5jZWpvLnJlY29yZC52MS5T\
-      dWJzY3JpYmVSZXNwb25zZTABQmsKFWRldi52ZW5jZWpvLnJlY29yZC52MVABWiZ2ZW5jZWpvLmV4YW1wbGUvZ2VuL3JlY29y\
-      ZC92MTtyZWNvcmR2MaoCEVZlbmNlam8uUmVjb3JkLlYx6gITVmVuY2Vqbzo6UmVjb3JkOjpWMWIGcHJvdG8z
+      ZC52MS5EZWxldGVkUmVjb3JkSABSB2RlbGV0ZWRCCAoGY2hhbmdlIvkCCgxTdWJzY3JpcHRpb24SEgoEbmFtZRgBIAEoCVIE\
+      bmFtZRI8CgVxdWVyeRgCIAEoCzIkLnZlbmNlam8ucmVjb3JkLnYxLlF1ZXJ5U3Vic2NyaXB0aW9uSABSBXF1ZXJ5EjkKBHpv\
+      bmUYAyABKAsyIy52ZW5jZWpvLnJlY29yZC52MS5ab25lU3Vic2NyaXB0aW9uSABSBHpvbmUSRQoIZGF0YWJhc2UYBCABKAsy\
+      Jy52ZW5jZWpvLnJlY29yZC52MS5EYXRhYmFzZVN1YnNjcmlwdGlvbkgAUghkYXRhYmFzZRJQChFub3RpZmljYXRpb25faW5m\
+      bxgFIAEoCzIjLnZlbmNlam8ucmVjb3JkLnYxLk5vdGlmaWNhdGlvbkluZm9SEG5vdGlmaWNhdGlvbkluZm8SOwoLY3JlYXRl\
+      X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wUgpjcmVhdGVUaW1lQgYKBGtpbmQirQEKEVF1ZXJ5U3Vi\
+      c2NyaXB0aW9uEi4KBXF1ZXJ5GAEgASgLMhgudmVuY2Vqby5yZWNvcmQudjEuUXVlcnlSBXF1ZXJ5EjUKCGZpcmVzX29uGAIg\
+      AygOMhoudmVuY2Vqby5yZWNvcmQudjEuRmlyZXNPblIHZmlyZXNPbhIdCgpmaXJlc19vbmNlGAMgASgIUglmaXJlc09uY2US\
+      EgoEem9uZRgEIAEoCVIEem9uZSJHChBab25lU3Vic2NyaXB0aW9uEhIKBHpvbmUYASABKAlSBHpvbmUSHwoLcmVjb3JkX3R5\
+      cGUYAiABKAlSCnJlY29yZFR5cGUiNwoURGF0YWJhc2VTdWJzY3JpcHRpb24SHwoLcmVjb3JkX3R5cGUYASABKAlSCnJlY29y\
+      ZFR5cGUi+wEKEE5vdGlmaWNhdGlvbkluZm8SFAoFdGl0bGUYASABKAlSBXRpdGxlEhIKBGJvZHkYAiABKAlSBGJvZHkSIQoM\
+      ZGVzaXJlZF9rZXlzGAMgAygJUgtkZXNpcmVkS2V5cxIpChBpbmNyZW1lbnRzX2JhZGdlGAQgASgIUg9pbmNyZW1lbnRzQmFk\
+      Z2USFAoFc291bmQYBSABKAlSBXNvdW5kEhoKCGNhdGVnb3J5GAYgASgJUghjYXRlZ29yeRIlCg5jb2xsYXBzZV9maWVsZBgH\
+      IAEoCVINY29sbGFwc2VGaWVsZBIWCgZzaWxlbnQYCCABKAhSBnNpbGVudCLkAwoGRmlyaW5nEhIKBG5hbWUYASABKAlSBG5h\
+      bWUSIgoMc3Vic2NyaXB0aW9uGAIgASgJUgxzdWJzY3JpcHRpb24SMgoGcmVhc29uGAMgASgOMhoudmVuY2Vqby5yZWNvcmQu\
+      djEuRmlyZXNPblIGcmVhc29uEhYKBnJlY29yZBgEIAEoCVIGcmVjb3JkEh8KC3JlY29yZF90eXBlGAUgASgJUgpyZWNvcmRU\
+      eXBlEj0KBmZpZWxkcxgGIAMoCzIlLnZlbmNlam8ucmVjb3JkLnYxLkZpcmluZy5GaWVsZHNFbnRyeVIGZmllbGRzEhQKBXRp\
+      dGxlGAcgASgJUgV0aXRsZRISCgRib2R5GAggASgJUgRib2R5EhQKBWJhZGdlGAkgASgFUgViYWRnZRI3CglmaXJlX3RpbWUY\
+      CiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wUghmaXJlVGltZRIUCgVhY3RvchgLIAEoCVIFYWN0b3ISEgoEem9u\
+      ZRgMIAEoCVIEem9uZRpTCgtGaWVsZHNFbnRyeRIQCgNrZXkYASABKAlSA2tleRIuCgV2YWx1ZRgCIAEoCzIYLnZlbmNlam8u\
+      cmVjb3JkLnYxLlZhbHVlUgV2YWx1ZToCOAEioQEKGUNyZWF0ZVN1YnNjcmlwdGlvblJlcXVlc3QSFgoGcGFyZW50GAEgASgJ\
+      UgZwYXJlbnQSJwoPc3Vic2NyaXB0aW9uX2lkGAIgASgJUg5zdWJzY3JpcHRpb25JZBJDCgxzdWJzY3JpcHRpb24YAyABKAsy\
+      Hy52ZW5jZWpvLnJlY29yZC52MS5TdWJzY3JpcHRpb25SDHN1YnNjcmlwdGlvbiJhChpDcmVhdGVTdWJzY3JpcHRpb25SZXNw\
+      b25zZRJDCgxzdWJzY3JpcHRpb24YASABKAsyHy52ZW5jZWpvLnJlY29yZC52MS5TdWJzY3JpcHRpb25SDHN1YnNjcmlwdGlv\
+      biIsChZHZXRTdWJzY3JpcHRpb25SZXF1ZXN0EhIKBG5hbWUYASABKAlSBG5hbWUiXgoXR2V0U3Vic2NyaXB0aW9uUmVzcG9u\
+      c2USQwoMc3Vic2NyaXB0aW9uGAEgASgLMh8udmVuY2Vqby5yZWNvcmQudjEuU3Vic2NyaXB0aW9uUgxzdWJzY3JpcHRpb24i\
+      MgoYTGlzdFN1YnNjcmlwdGlvbnNSZXF1ZXN0EhYKBnBhcmVudBgBIAEoCVIGcGFyZW50ImIKGUxpc3RTdWJzY3JpcHRpb25z\
+      UmVzcG9uc2USRQoNc3Vic2NyaXB0aW9ucxgBIAMoCzIfLnZlbmNlam8ucmVjb3JkLnYxLlN1YnNjcmlwdGlvblINc3Vic2Ny\
+      aXB0aW9ucyJUChlEZWxldGVTdWJzY3JpcHRpb25SZXF1ZXN0EhIKBG5hbWUYASABKAlSBG5hbWUSIwoNYWxsb3dfbWlzc2lu\
+      ZxgCIAEoCFIMYWxsb3dNaXNzaW5nIhwKGkRlbGV0ZVN1YnNjcmlwdGlvblJlc3BvbnNlImwKEkxpc3RGaXJpbmdzUmVxdWVz\
+      dBIWCgZwYXJlbnQYASABKAlSBnBhcmVudBIbCglwYWdlX3NpemUYAiABKAVSCHBhZ2VTaXplEiEKDGNoYW5nZV90b2tlbhgD\
+      IAEoCVILY2hhbmdlVG9rZW4ipAEKE0xpc3RGaXJpbmdzUmVzcG9uc2USMwoHZmlyaW5ncxgBIAMoCzIZLnZlbmNlam8ucmVj\
+      b3JkLnYxLkZpcmluZ1IHZmlyaW5ncxIhCgxjaGFuZ2VfdG9rZW4YAiABKAlSC2NoYW5nZVRva2VuEh8KC21vcmVfY29taW5n\
+      GAMgASgIUgptb3JlQ29taW5nEhQKBWJhZGdlGAQgASgFUgViYWRnZSJsChlBY2tub3dsZWRnZUZpcmluZ3NSZXF1ZXN0EhYK\
+      BnBhcmVudBgBIAEoCVIGcGFyZW50EhQKBW5hbWVzGAIgAygJUgVuYW1lcxIhCgxjaGFuZ2VfdG9rZW4YAyABKAlSC2NoYW5n\
+      ZVRva2VuIjIKGkFja25vd2xlZGdlRmlyaW5nc1Jlc3BvbnNlEhQKBWJhZGdlGAEgASgFUgViYWRnZSLGAgoQU3Vic2NyaWJl\
+      UmVxdWVzdBIWCgZwYXJlbnQYASABKAlSBnBhcmVudBI8Cgd0YXJnZXRzGAIgAygLMiIudmVuY2Vqby5yZWNvcmQudjEuU3Vi\
+      c2NyaWJlVGFyZ2V0Ugd0YXJnZXRzEiEKDHJlc3VtZV90b2tlbhgDIAEoCVILcmVzdW1lVG9rZW4SKQoQaW5jbHVkZV9zbmFw\
+      c2hvdBgEIAEoCFIPaW5jbHVkZVNuYXBzaG90EkQKDGRlc2lyZWRfa2V5cxgFIAEoCzIhLnZlbmNlam8ucmVjb3JkLnYxLkZp\
+      ZWxkU2VsZWN0aW9uUgtkZXNpcmVkS2V5cxJIChJoZWFydGJlYXRfaW50ZXJ2YWwYBiABKAsyGS5nb29nbGUucHJvdG9idWYu\
+      RHVyYXRpb25SEWhlYXJ0YmVhdEludGVydmFsIsQBCg9TdWJzY3JpYmVUYXJnZXQSGwoJdGFyZ2V0X2lkGAEgASgFUgh0YXJn\
+      ZXRJZBIkCgxzdWJzY3JpcHRpb24YAiABKAlIAFIMc3Vic2NyaXB0aW9uEjAKBXF1ZXJ5GAMgASgLMhgudmVuY2Vqby5yZWNv\
+      cmQudjEuUXVlcnlIAFIFcXVlcnkSFAoEem9uZRgEIAEoCUgAUgR6b25lEhwKCGRhdGFiYXNlGAUgASgISABSCGRhdGFiYXNl\
+      QggKBnRhcmdldCLKBwoRU3Vic2NyaWJlUmVzcG9uc2USIQoMcmVzdW1lX3Rva2VuGAEgASgJUgtyZXN1bWVUb2tlbhI7Cgtj\
+      b21taXRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBSCmNvbW1pdFRpbWUSHgoKaGlzdG9yaWNhbBgE\
+      IAEoCFIKaGlzdG9yaWNhbBIdCgp0YXJnZXRfaWRzGAUgAygFUgl0YXJnZXRJZHMSTgoOcmVjb3JkX21hdGNoZWQYCiABKAsy\
+      JS52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmRNYXRjaGVkRXZlbnRIAFINcmVjb3JkTWF0Y2hlZBJUChByZWNvcmRfdW5tYXRj\
+      aGVkGAsgASgLMicudmVuY2Vqby5yZWNvcmQudjEuUmVjb3JkVW5tYXRjaGVkRXZlbnRIAFIPcmVjb3JkVW5tYXRjaGVkEk4K\
+      DnJlY29yZF9kZWxldGVkGAwgASgLMiUudmVuY2Vqby5yZWNvcmQudjEuUmVjb3JkRGVsZXRlZEV2ZW50SABSDXJlY29yZERl\
+      bGV0ZWQSSAoMem9uZV9jaGFuZ2VkGA0gASgLMiMudmVuY2Vqby5yZWNvcmQudjEuWm9uZUNoYW5nZWRFdmVudEgAUgt6b25l\
+      Q2hhbmdlZBJICgx6b25lX2RlbGV0ZWQYDiABKAsyIy52ZW5jZWpvLnJlY29yZC52MS5ab25lRGVsZXRlZEV2ZW50SABSC3pv\
+      bmVEZWxldGVkEjgKBmZpcmluZxgPIAEoCzIeLnZlbmNlam8ucmVjb3JkLnYxLkZpcmluZ0V2ZW50SABSBmZpcmluZxI/Cglj\
+      YXVnaHRfdXAYFCABKAsyIC52ZW5jZWpvLnJlY29yZC52MS5DYXVnaHRVcEV2ZW50SABSCGNhdWdodFVwEkEKCWhlYXJ0YmVh\
+      dBgVIAEoCzIhLnZlbmNlam8ucmVjb3JkLnYxLkhlYXJ0YmVhdEV2ZW50SABSCWhlYXJ0YmVhdBI1CgVyZXNldBgWIAEoCzId\
+      LnZlbmNlam8ucmVjb3JkLnYxLlJlc2V0RXZlbnRIAFIFcmVzZXQSOwoHY2xvc2luZxgXIAEoCzIfLnZlbmNlam8ucmVjb3Jk\
+      LnYxLkNsb3NpbmdFdmVudEgAUgdjbG9zaW5nEksKDXRhcmdldF9mYWlsZWQYGCABKAsyJC52ZW5jZWpvLnJlY29yZC52MS5U\
+      YXJnZXRGYWlsZWRFdmVudEgAUgx0YXJnZXRGYWlsZWRCBwoFZXZlbnRKBAgCEAMimgEKElJlY29yZE1hdGNoZWRFdmVudBIx\
+      CgZyZWNvcmQYASABKAsyGS52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmRSBnJlY29yZBIyCgZyZWFzb24YAiABKA4yGi52ZW5j\
+      ZWpvLnJlY29yZC52MS5GaXJlc09uUgZyZWFzb24SHQoKcmVxdWVzdF9pZBgDIAEoCVIJcmVxdWVzdElkIioKFFJlY29yZFVu\
+      bWF0Y2hlZEV2ZW50EhIKBG5hbWUYASABKAlSBG5hbWUiTgoSUmVjb3JkRGVsZXRlZEV2ZW50EjgKBnJlY29yZBgBIAEoCzIg\
+      LnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZWRSZWNvcmRSBnJlY29yZCI/ChBab25lQ2hhbmdlZEV2ZW50EisKBHpvbmUYASAB\
+      KAsyFy52ZW5jZWpvLnJlY29yZC52MS5ab25lUgR6b25lIkAKC0ZpcmluZ0V2ZW50EjEKBmZpcmluZxgBIAEoCzIZLnZlbmNl\
+      am8ucmVjb3JkLnYxLkZpcmluZ1IGZmlyaW5nIkYKEFpvbmVEZWxldGVkRXZlbnQSMgoEem9uZRgBIAEoCzIeLnZlbmNlam8u\
+      cmVjb3JkLnYxLkRlbGV0ZWRab25lUgR6b25lIkEKDUNhdWdodFVwRXZlbnQSMAoUcmVwbGF5ZWRfZXZlbnRfY291bnQYASAB\
+      KANSEnJlcGxheWVkRXZlbnRDb3VudCJNCg5IZWFydGJlYXRFdmVudBI7CgtzZXJ2ZXJfdGltZRgBIAEoCzIaLmdvb2dsZS5w\
+      cm90b2J1Zi5UaW1lc3RhbXBSCnNlcnZlclRpbWUiRAoKUmVzZXRFdmVudBI2CgZyZWFzb24YASABKA4yHi52ZW5jZWpvLnJl\
+      Y29yZC52MS5SZXNldFJlYXNvblIGcmVhc29uIoIBCgxDbG9zaW5nRXZlbnQSNgoGcmVhc29uGAEgASgOMh4udmVuY2Vqby5y\
+      ZWNvcmQudjEuQ2xvc2VSZWFzb25SBnJlYXNvbhI6CgtyZXRyeV9kZWxheRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJh\
+      dGlvblIKcmV0cnlEZWxheSJnChFUYXJnZXRGYWlsZWRFdmVudBIbCgl0YXJnZXRfaWQYASABKAVSCHRhcmdldElkEjUKBnN0\
+      YXR1cxgCIAEoCzIdLnZlbmNlam8ucmVjb3JkLnYxLkl0ZW1TdGF0dXNSBnN0YXR1cyJxChFDcmVhdGVab25lUmVxdWVzdBIW\
+      CgZwYXJlbnQYASABKAlSBnBhcmVudBIXCgd6b25lX2lkGAIgASgJUgZ6b25lSWQSKwoEem9uZRgDIAEoCzIXLnZlbmNlam8u\
+      cmVjb3JkLnYxLlpvbmVSBHpvbmUiQQoSQ3JlYXRlWm9uZVJlc3BvbnNlEisKBHpvbmUYASABKAsyFy52ZW5jZWpvLnJlY29y\
+      ZC52MS5ab25lUgR6b25lIiQKDkdldFpvbmVSZXF1ZXN0EhIKBG5hbWUYASABKAlSBG5hbWUiPgoPR2V0Wm9uZVJlc3BvbnNl\
+      EisKBHpvbmUYASABKAsyFy52ZW5jZWpvLnJlY29yZC52MS5ab25lUgR6b25lImYKEExpc3Rab25lc1JlcXVlc3QSFgoGcGFy\
+      ZW50GAEgASgJUgZwYXJlbnQSGwoJcGFnZV9zaXplGAIgASgFUghwYWdlU2l6ZRIdCgpwYWdlX3Rva2VuGAMgASgJUglwYWdl\
+      VG9rZW4iagoRTGlzdFpvbmVzUmVzcG9uc2USLQoFem9uZXMYASADKAsyFy52ZW5jZWpvLnJlY29yZC52MS5ab25lUgV6b25l\
+      cxImCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAlSDW5leHRQYWdlVG9rZW4iOwoRRGVsZXRlWm9uZVJlcXVlc3QSEgoEbmFtZRgB\
+      IAEoCVIEbmFtZRISCgRldGFnGAIgASgJUgRldGFnIhQKEkRlbGV0ZVpvbmVSZXNwb25zZSpwCg9SZWZlcmVuY2VBY3Rpb24S\
+      IAocUkVGRVJFTkNFX0FDVElPTl9VTlNQRUNJRklFRBAAEhkKFVJFRkVSRU5DRV9BQ1RJT05fTk9ORRABEiAKHFJFRkVSRU5D\
+      RV9BQ1RJT05fREVMRVRFX1NFTEYQAirYAQoKQ29tcGFyYXRvchIaChZDT01QQVJBVE9SX1VOU1BFQ0lGSUVEEAASFAoQQ09N\
+      UEFSQVRPUl9FUVVBTBABEhgKFENPTVBBUkFUT1JfTk9UX0VRVUFMEAISGAoUQ09NUEFSQVRPUl9MRVNTX1RIQU4QAxIhCh1D\
+      T01QQVJBVE9SX0xFU1NfVEhBTl9PUl9FUVVBTBAEEhsKF0NPTVBBUkFUT1JfR1JFQVRFUl9USEFOEAUSJAogQ09NUEFSQVRP\
+      Ul9HUkVBVEVSX1RIQU5fT1JfRVFVQUwQBiqmAQoKU2F2ZVBvbGljeRIbChdTQVZFX1BPTElDWV9VTlNQRUNJRklFRBAAEioK\
+      JlNBVkVfUE9MSUNZX0lGX1NFUlZFUl9SRUNPUkRfVU5DSEFOR0VEEAESHAoYU0FWRV9QT0xJQ1lfQ0hBTkdFRF9LRVlTEAIS\
+      GAoUU0FWRV9QT0xJQ1lfQUxMX0tFWVMQAxIXChNTQVZFX1BPTElDWV9SRVBMQUNFEAQqXAoSWm9uZURlbGV0aW9uUmVhc29u\
+      EiQKIFpPTkVfREVMRVRJT05fUkVBU09OX1VOU1BFQ0lGSUVEEAASIAocWk9ORV9ERUxFVElPTl9SRUFTT05fREVMRVRFRBAB\
+      KmYKB0ZpcmVzT24SGAoURklSRVNfT05fVU5TUEVDSUZJRUQQABIVChFGSVJFU19PTl9DUkVBVElPThABEhMKD0ZJUkVTX09O\
+      X1VQREFURRACEhUKEUZJUkVTX09OX0RFTEVUSU9OEAMqmQEKC1Jlc2V0UmVhc29uEhwKGFJFU0VUX1JFQVNPTl9VTlNQRUNJ\
+      RklFRBAAEh4KGlJFU0VUX1JFQVNPTl9UT0tFTl9FWFBJUkVEEAESHgoaUkVTRVRfUkVBU09OX1RPS0VOX1VOS05PV04QAhIs\
+      CihSRVNFVF9SRUFTT05fU0VSVkVSX1JFU1RPUkVEX0ZST01fQkFDS1VQEAQqtAEKC0Nsb3NlUmVhc29uEhwKGENMT1NFX1JF\
+      QVNPTl9VTlNQRUNJRklFRBAAEiAKHENMT1NFX1JFQVNPTl9TRVJWRVJfRFJBSU5JTkcQARIgChxDTE9TRV9SRUFTT05fU0VT\
+      U0lPTl9SRVZPS0VEEAQSGAoUQ0xPU0VfUkVBU09OX01BWF9BR0UQBRIpCiVDTE9TRV9SRUFTT05fUkVQTEFDRURfQllfTkVX\
+      RVJfU1RSRUFNEAYyog4KDVJlY29yZFNlcnZpY2USWQoKQ3JlYXRlWm9uZRIkLnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVpv\
+      bmVSZXF1ZXN0GiUudmVuY2Vqby5yZWNvcmQudjEuQ3JlYXRlWm9uZVJlc3BvbnNlElAKB0dldFpvbmUSIS52ZW5jZWpvLnJl\
+      Y29yZC52MS5HZXRab25lUmVxdWVzdBoiLnZlbmNlam8ucmVjb3JkLnYxLkdldFpvbmVSZXNwb25zZRJWCglMaXN0Wm9uZXMS\
+      Iy52ZW5jZWpvLnJlY29yZC52MS5MaXN0Wm9uZXNSZXF1ZXN0GiQudmVuY2Vqby5yZWNvcmQudjEuTGlzdFpvbmVzUmVzcG9u\
+      c2USWQoKRGVsZXRlWm9uZRIkLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVpvbmVSZXF1ZXN0GiUudmVuY2Vqby5yZWNvcmQu\
+      djEuRGVsZXRlWm9uZVJlc3BvbnNlEmIKDU1vZGlmeVJlY29yZHMSJy52ZW5jZWpvLnJlY29yZC52MS5Nb2RpZnlSZWNvcmRz\
+      UmVxdWVzdBooLnZlbmNlam8ucmVjb3JkLnYxLk1vZGlmeVJlY29yZHNSZXNwb25zZRJWCglHZXRSZWNvcmQSIy52ZW5jZWpv\
+      LnJlY29yZC52MS5HZXRSZWNvcmRSZXF1ZXN0GiQudmVuY2Vqby5yZWNvcmQudjEuR2V0UmVjb3JkUmVzcG9uc2USYgoNTG9v\
+      a3VwUmVjb3JkcxInLnZlbmNlam8ucmVjb3JkLnYxLkxvb2t1cFJlY29yZHNSZXF1ZXN0GigudmVuY2Vqby5yZWNvcmQudjEu\
+      TG9va3VwUmVjb3Jkc1Jlc3BvbnNlEl8KDFF1ZXJ5UmVjb3JkcxImLnZlbmNlam8ucmVjb3JkLnYxLlF1ZXJ5UmVjb3Jkc1Jl\
+      cXVlc3QaJy52ZW5jZWpvLnJlY29yZC52MS5RdWVyeVJlY29yZHNSZXNwb25zZRJfCgxDb3VudFJlY29yZHMSJi52ZW5jZWpv\
+      LnJlY29yZC52MS5Db3VudFJlY29yZHNSZXF1ZXN0GicudmVuY2Vqby5yZWNvcmQudjEuQ291bnRSZWNvcmRzUmVzcG9uc2US\
+      dwoURmV0Y2hEYXRhYmFzZUNoYW5nZXMSLi52ZW5jZWpvLnJlY29yZC52MS5GZXRjaERhdGFiYXNlQ2hhbmdlc1JlcXVlc3Qa\
+      Ly52ZW5jZWpvLnJlY29yZC52MS5GZXRjaERhdGFiYXNlQ2hhbmdlc1Jlc3BvbnNlEmsKEEZldGNoWm9uZUNoYW5nZXMSKi52\
+      ZW5jZWpvLnJlY29yZC52MS5GZXRjaFpvbmVDaGFuZ2VzUmVxdWVzdBorLnZlbmNlam8ucmVjb3JkLnYxLkZldGNoWm9uZUNo\
+      YW5nZXNSZXNwb25zZRJxChJDcmVhdGVTdWJzY3JpcHRpb24SLC52ZW5jZWpvLnJlY29yZC52MS5DcmVhdGVTdWJzY3JpcHRp\
+      b25SZXF1ZXN0Gi0udmVuY2Vqby5yZWNvcmQudjEuQ3JlYXRlU3Vic2NyaXB0aW9uUmVzcG9uc2USaAoPR2V0U3Vic2NyaXB0\
+      aW9uEikudmVuY2Vqby5yZWNvcmQudjEuR2V0U3Vic2NyaXB0aW9uUmVxdWVzdBoqLnZlbmNlam8ucmVjb3JkLnYxLkdldFN1\
+      YnNjcmlwdGlvblJlc3BvbnNlEm4KEUxpc3RTdWJzY3JpcHRpb25zEisudmVuY2Vqby5yZWNvcmQudjEuTGlzdFN1YnNjcmlw\
+      dGlvbnNSZXF1ZXN0GiwudmVuY2Vqby5yZWNvcmQudjEuTGlzdFN1YnNjcmlwdGlvbnNSZXNwb25zZRJxChJEZWxldGVTdWJz\
+      Y3JpcHRpb24SLC52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVTdWJzY3JpcHRpb25SZXF1ZXN0Gi0udmVuY2Vqby5yZWNvcmQu\
+      djEuRGVsZXRlU3Vic2NyaXB0aW9uUmVzcG9uc2USXAoLTGlzdEZpcmluZ3MSJS52ZW5jZWpvLnJlY29yZC52MS5MaXN0Rmly\
+      aW5nc1JlcXVlc3QaJi52ZW5jZWpvLnJlY29yZC52MS5MaXN0RmlyaW5nc1Jlc3BvbnNlEnEKEkFja25vd2xlZGdlRmlyaW5n\
+      cxIsLnZlbmNlam8ucmVjb3JkLnYxLkFja25vd2xlZGdlRmlyaW5nc1JlcXVlc3QaLS52ZW5jZWpvLnJlY29yZC52MS5BY2tu\
+      b3dsZWRnZUZpcmluZ3NSZXNwb25zZRJYCglTdWJzY3JpYmUSIy52ZW5jZWpvLnJlY29yZC52MS5TdWJzY3JpYmVSZXF1ZXN0\
+      GiQudmVuY2Vqby5yZWNvcmQudjEuU3Vic2NyaWJlUmVzcG9uc2UwAUJrChVkZXYudmVuY2Vqby5yZWNvcmQudjFQAVomdmVu\
+      Y2Vqby5leGFtcGxlL2dlbi9yZWNvcmQvdjE7cmVjb3JkdjGqAhFWZW5jZWpvLlJlY29yZC5WMeoCE1ZlbmNlam86OlJlY29y\
+      ZDo6VjFiBnByb3RvMw==
       """,
     dependencies: { [VencejoProtobuf::Google.anyProto, VencejoProtobuf::Google.durationProto, VencejoProtobuf::Google.timestampProto] }
   )
@@ -246,9 +296,12 @@ extension Record {
     public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
     public static var enumName: Swift::String { "vencejo.record.v1.FiresOn" }
     public static var unspecified: Self { .init(rawValue: 0) }
+    /// A record came into being.
     public static var creation: Self { .init(rawValue: 1) }
+    /// A record was there before and was saved.
     public static var update: Self { .init(rawValue: 2) }
-    public static var allCases: [Self] { [.unspecified, .creation, .update] }
+    public static var deletion: Self { .init(rawValue: 3) }
+    public static var allCases: [Self] { [.unspecified, .creation, .update, .deletion] }
   }
 
   public struct ResetReason: VencejoProtobuf::Enumeration, Swift::CaseIterable {
@@ -2542,6 +2595,1000 @@ extension Record {
     }
   }
 
+  public struct Subscription: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var name: Swift::String = ""
+      var kind: Kind?
+      var notificationInfo: VencejoAPI::Record.NotificationInfo?
+      var createTime: VencejoProtobuf::Google.Timestamp?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: self.name = reader.string()
+          case 18:
+            var value = VencejoAPI::Record.QuerySubscription()
+            if case .query(let old)? = self.kind { value = old }
+            self.kind = nil
+            reader.message(into: &value)
+            self.kind = .query(value)
+          case 26:
+            var value = VencejoAPI::Record.ZoneSubscription()
+            if case .zone(let old)? = self.kind { value = old }
+            self.kind = nil
+            reader.message(into: &value)
+            self.kind = .zone(value)
+          case 34:
+            var value = VencejoAPI::Record.DatabaseSubscription()
+            if case .database(let old)? = self.kind { value = old }
+            self.kind = nil
+            reader.message(into: &value)
+            self.kind = .database(value)
+          case 42: reader.message(into: &self.notificationInfo)
+          case 50: reader.message(into: &self.createTime)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if let value = fields.value.createTime { writer.message(50, value) }
+        if let value = fields.value.notificationInfo { writer.message(42, value) }
+        switch fields.value.kind {
+        case nil: break
+        case .query(let value)?: writer.message(18, value)
+        case .zone(let value)?: writer.message(26, value)
+        case .database(let value)?: writer.message(34, value)
+        }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    /// Format: containers/{container}/databases/{database}/subscriptions/{subscription}
+    public var name: Swift::String {
+      get { self.storage.value.name }
+      _modify { yield &self.storage.value.name }
+    }
+    public var kind: Kind? {
+      get { self.storage.value.kind }
+      _modify { yield &self.storage.value.kind }
+    }
+    public var notificationInfo: VencejoAPI::Record.NotificationInfo? {
+      get { self.storage.value.notificationInfo }
+      _modify { yield &self.storage.value.notificationInfo }
+    }
+    public var createTime: VencejoProtobuf::Google.Timestamp? {
+      get { self.storage.value.createTime }
+      _modify { yield &self.storage.value.createTime }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "vencejo.record.v1.Subscription" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      name: Swift::String = "",
+      kind: Kind? = nil,
+      notificationInfo: VencejoAPI::Record.NotificationInfo? = nil,
+      createTime: VencejoProtobuf::Google.Timestamp? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, kind: kind, notificationInfo: notificationInfo, createTime: createTime))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      Storage.encode(self.storage.lent, to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+
+    public enum Kind: VencejoProtobuf::OneofValue {
+      case query(VencejoAPI::Record.QuerySubscription)
+      /// Not in the public database.
+      case zone(VencejoAPI::Record.ZoneSubscription)
+      /// Not in the public database.
+      case database(VencejoAPI::Record.DatabaseSubscription)
+    }
+  }
+
+  /// Fires once for each record and commit. What a record is now decides, and of
+  /// one that is deleted what it was; a record that an update takes out of the
+  /// query fires nothing: Subscribe tells of it.
+  public struct QuerySubscription: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var query: VencejoAPI::Record.Query?
+      var firesOn: [VencejoAPI::Record.FiresOn] = []
+      var firesOnce: Swift::Bool = false
+      var zone: Swift::String = ""
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: reader.message(into: &self.query)
+          case 16, 18: reader.list(VencejoProtobuf::Wire.Enum<VencejoAPI::Record.FiresOn>.self, tag, into: &self.firesOn)
+          case 24: self.firesOnce = reader.bool()
+          case 34: self.zone = reader.string()
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.zone.isEmpty { writer.string(34, fields.value.zone) }
+        if fields.value.firesOnce { writer.bool(24, fields.value.firesOnce) }
+        writer.packed(VencejoProtobuf::Wire.Enum<VencejoAPI::Record.FiresOn>.self, 18, fields.value.firesOn)
+        if let value = fields.value.query { writer.message(10, value) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var query: VencejoAPI::Record.Query? {
+      get { self.storage.value.query }
+      _modify { yield &self.storage.value.query }
+    }
+    /// At least one.
+    public var firesOn: [VencejoAPI::Record.FiresOn] {
+      get { self.storage.value.firesOn }
+      _modify { yield &self.storage.value.firesOn }
+    }
+    /// Deletes itself after the first firing.
+    public var firesOnce: Swift::Bool {
+      get { self.storage.value.firesOnce }
+      _modify { yield &self.storage.value.firesOnce }
+    }
+    /// Empty: every zone of the database.
+    public var zone: Swift::String {
+      get { self.storage.value.zone }
+      _modify { yield &self.storage.value.zone }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "vencejo.record.v1.QuerySubscription" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      query: VencejoAPI::Record.Query? = nil,
+      firesOn: [VencejoAPI::Record.FiresOn] = [],
+      firesOnce: Swift::Bool = false,
+      zone: Swift::String = ""
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(query: query, firesOn: firesOn, firesOnce: firesOnce, zone: zone))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      Storage.encode(self.storage.lent, to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  /// Fires once for each commit that changes something in the zone.
+  public struct ZoneSubscription: VencejoProtobuf::Message {
+    public var zone: Swift::String = ""
+    /// Only changes of these; empty means all.
+    public var recordType: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.ZoneSubscription" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      zone: Swift::String = "",
+      recordType: Swift::String = ""
+    ) {
+      self.zone = zone
+      self.recordType = recordType
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.zone = reader.string()
+        case 18: self.recordType = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.recordType.isEmpty { writer.string(18, self.recordType) }
+      if !self.zone.isEmpty { writer.string(10, self.zone) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.zone != right.zone { return false }
+      if left.recordType != right.recordType { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.zone)
+      hasher.combine(self.recordType)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  /// Fires once for each commit that changes something in the database.
+  public struct DatabaseSubscription: VencejoProtobuf::Message {
+    /// Only changes of these; empty means all.
+    public var recordType: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.DatabaseSubscription" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      recordType: Swift::String = ""
+    ) {
+      self.recordType = recordType
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.recordType = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.recordType.isEmpty { writer.string(10, self.recordType) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.recordType != right.recordType { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.recordType)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct NotificationInfo: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var title: Swift::String = ""
+      var body: Swift::String = ""
+      var desiredKeys: [Swift::String] = []
+      var incrementsBadge: Swift::Bool = false
+      var sound: Swift::String = ""
+      var category: Swift::String = ""
+      var collapseField: Swift::String = ""
+      var silent: Swift::Bool = false
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: self.title = reader.string()
+          case 18: self.body = reader.string()
+          case 26: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.desiredKeys)
+          case 32: self.incrementsBadge = reader.bool()
+          case 42: self.sound = reader.string()
+          case 50: self.category = reader.string()
+          case 58: self.collapseField = reader.string()
+          case 64: self.silent = reader.bool()
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if fields.value.silent { writer.bool(64, fields.value.silent) }
+        if !fields.value.collapseField.isEmpty { writer.string(58, fields.value.collapseField) }
+        if !fields.value.category.isEmpty { writer.string(50, fields.value.category) }
+        if !fields.value.sound.isEmpty { writer.string(42, fields.value.sound) }
+        if fields.value.incrementsBadge { writer.bool(32, fields.value.incrementsBadge) }
+        writer.list(VencejoProtobuf::Wire.String.self, 26, fields.value.desiredKeys)
+        if !fields.value.body.isEmpty { writer.string(18, fields.value.body) }
+        if !fields.value.title.isEmpty { writer.string(10, fields.value.title) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    /// Literal text, or with {field} placeholders taken from the record; at most
+    /// 1,000 bytes.
+    public var title: Swift::String {
+      get { self.storage.value.title }
+      _modify { yield &self.storage.value.title }
+    }
+    public var body: Swift::String {
+      get { self.storage.value.body }
+      _modify { yield &self.storage.value.body }
+    }
+    /// Fields copied into the firing: string, number, time, location, reference;
+    /// long strings are cut.
+    public var desiredKeys: [Swift::String] {
+      get { self.storage.value.desiredKeys }
+      _modify { yield &self.storage.value.desiredKeys }
+    }
+    /// One more for each firing that is not acknowledged, over all the user's
+    /// subscriptions in the container.
+    public var incrementsBadge: Swift::Bool {
+      get { self.storage.value.incrementsBadge }
+      _modify { yield &self.storage.value.incrementsBadge }
+    }
+    /// For the client, as sound and category are.
+    public var sound: Swift::String {
+      get { self.storage.value.sound }
+      _modify { yield &self.storage.value.sound }
+    }
+    public var category: Swift::String {
+      get { self.storage.value.category }
+      _modify { yield &self.storage.value.category }
+    }
+    /// Firings with an equal value of this field replace one another.
+    public var collapseField: Swift::String {
+      get { self.storage.value.collapseField }
+      _modify { yield &self.storage.value.collapseField }
+    }
+    /// No text; wake the client so that it fetches changes.
+    public var silent: Swift::Bool {
+      get { self.storage.value.silent }
+      _modify { yield &self.storage.value.silent }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "vencejo.record.v1.NotificationInfo" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      title: Swift::String = "",
+      body: Swift::String = "",
+      desiredKeys: [Swift::String] = [],
+      incrementsBadge: Swift::Bool = false,
+      sound: Swift::String = "",
+      category: Swift::String = "",
+      collapseField: Swift::String = "",
+      silent: Swift::Bool = false
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(title: title, body: body, desiredKeys: desiredKeys, incrementsBadge: incrementsBadge, sound: sound, category: category, collapseField: collapseField, silent: silent))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      Storage.encode(self.storage.lent, to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct Firing: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var name: Swift::String = ""
+      var subscription: Swift::String = ""
+      var reason: VencejoAPI::Record.FiresOn = .init(rawValue: 0)
+      var record: Swift::String = ""
+      var recordType: Swift::String = ""
+      var fields: [Swift::String: VencejoAPI::Record.Value] = [:]
+      var title: Swift::String = ""
+      var body: Swift::String = ""
+      var badge: Swift::Int32 = 0
+      var fireTime: VencejoProtobuf::Google.Timestamp?
+      var actor: Swift::String = ""
+      var zone: Swift::String = ""
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10: self.name = reader.string()
+          case 18: self.subscription = reader.string()
+          case 24: self.reason = reader.enumeration()
+          case 34: self.record = reader.string()
+          case 42: self.recordType = reader.string()
+          case 50: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoAPI::Record.Value>.self, into: &self.fields, &self.unknownFields)
+          case 58: self.title = reader.string()
+          case 66: self.body = reader.string()
+          case 72: self.badge = reader.int32()
+          case 82: reader.message(into: &self.fireTime)
+          case 90: self.actor = reader.string()
+          case 98: self.zone = reader.string()
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        if !fields.value.zone.isEmpty { writer.string(98, fields.value.zone) }
+        if !fields.value.actor.isEmpty { writer.string(90, fields.value.actor) }
+        if let value = fields.value.fireTime { writer.message(82, value) }
+        if fields.value.badge != 0 { writer.int32(72, fields.value.badge) }
+        if !fields.value.body.isEmpty { writer.string(66, fields.value.body) }
+        if !fields.value.title.isEmpty { writer.string(58, fields.value.title) }
+        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoAPI::Record.Value>.self, 50, fields.value.fields)
+        if !fields.value.recordType.isEmpty { writer.string(42, fields.value.recordType) }
+        if !fields.value.record.isEmpty { writer.string(34, fields.value.record) }
+        if fields.value.reason.rawValue != 0 { writer.enumeration(24, fields.value.reason) }
+        if !fields.value.subscription.isEmpty { writer.string(18, fields.value.subscription) }
+        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    /// Format: .../subscriptions/{subscription}/firings/{firing}
+    public var name: Swift::String {
+      get { self.storage.value.name }
+      _modify { yield &self.storage.value.name }
+    }
+    public var subscription: Swift::String {
+      get { self.storage.value.subscription }
+      _modify { yield &self.storage.value.subscription }
+    }
+    public var reason: VencejoAPI::Record.FiresOn {
+      get { self.storage.value.reason }
+      _modify { yield &self.storage.value.reason }
+    }
+    /// Empty when a zone or a database changed.
+    public var record: Swift::String {
+      get { self.storage.value.record }
+      _modify { yield &self.storage.value.record }
+    }
+    public var recordType: Swift::String {
+      get { self.storage.value.recordType }
+      _modify { yield &self.storage.value.recordType }
+    }
+    public var fields: [Swift::String: VencejoAPI::Record.Value] {
+      get { self.storage.value.fields }
+      _modify { yield &self.storage.value.fields }
+    }
+    public var title: Swift::String {
+      get { self.storage.value.title }
+      _modify { yield &self.storage.value.title }
+    }
+    public var body: Swift::String {
+      get { self.storage.value.body }
+      _modify { yield &self.storage.value.body }
+    }
+    public var badge: Swift::Int32 {
+      get { self.storage.value.badge }
+      _modify { yield &self.storage.value.badge }
+    }
+    public var fireTime: VencejoProtobuf::Google.Timestamp? {
+      get { self.storage.value.fireTime }
+      _modify { yield &self.storage.value.fireTime }
+    }
+    /// Who made the change. Format: users/{user}
+    public var actor: Swift::String {
+      get { self.storage.value.actor }
+      _modify { yield &self.storage.value.actor }
+    }
+    public var zone: Swift::String {
+      get { self.storage.value.zone }
+      _modify { yield &self.storage.value.zone }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "vencejo.record.v1.Firing" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      name: Swift::String = "",
+      subscription: Swift::String = "",
+      reason: VencejoAPI::Record.FiresOn = .init(rawValue: 0),
+      record: Swift::String = "",
+      recordType: Swift::String = "",
+      fields: [Swift::String: VencejoAPI::Record.Value] = [:],
+      title: Swift::String = "",
+      body: Swift::String = "",
+      badge: Swift::Int32 = 0,
+      fireTime: VencejoProtobuf::Google.Timestamp? = nil,
+      actor: Swift::String = "",
+      zone: Swift::String = ""
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, subscription: subscription, reason: reason, record: record, recordType: recordType, fields: fields, title: title, body: body, badge: badge, fireTime: fireTime, actor: actor, zone: zone))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      Storage.encode(self.storage.lent, to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+  }
+
+  public struct CreateSubscriptionRequest: VencejoProtobuf::Message {
+    public var parent: Swift::String = ""
+    /// Chosen by the client; creating the same one twice is not an error.
+    public var subscriptionId: Swift::String = ""
+    public var subscription: VencejoAPI::Record.Subscription?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.CreateSubscriptionRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      parent: Swift::String = "",
+      subscriptionId: Swift::String = "",
+      subscription: VencejoAPI::Record.Subscription? = nil
+    ) {
+      self.parent = parent
+      self.subscriptionId = subscriptionId
+      self.subscription = subscription
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.parent = reader.string()
+        case 18: self.subscriptionId = reader.string()
+        case 26: reader.message(into: &self.subscription)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.subscription { writer.message(26, value) }
+      if !self.subscriptionId.isEmpty { writer.string(18, self.subscriptionId) }
+      if !self.parent.isEmpty { writer.string(10, self.parent) }
+    }
+  }
+
+  public struct CreateSubscriptionResponse: VencejoProtobuf::Message {
+    public var subscription: VencejoAPI::Record.Subscription?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.CreateSubscriptionResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      subscription: VencejoAPI::Record.Subscription? = nil
+    ) {
+      self.subscription = subscription
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.subscription)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.subscription { writer.message(10, value) }
+    }
+  }
+
+  public struct GetSubscriptionRequest: VencejoProtobuf::Message {
+    public var name: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.GetSubscriptionRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      name: Swift::String = ""
+    ) {
+      self.name = name
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.name = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.name.isEmpty { writer.string(10, self.name) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.name != right.name { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.name)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct GetSubscriptionResponse: VencejoProtobuf::Message {
+    public var subscription: VencejoAPI::Record.Subscription?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.GetSubscriptionResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      subscription: VencejoAPI::Record.Subscription? = nil
+    ) {
+      self.subscription = subscription
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.subscription)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.subscription { writer.message(10, value) }
+    }
+  }
+
+  /// Answered whole: a user has at most 100 in a database.
+  public struct ListSubscriptionsRequest: VencejoProtobuf::Message {
+    public var parent: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.ListSubscriptionsRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      parent: Swift::String = ""
+    ) {
+      self.parent = parent
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.parent = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.parent.isEmpty { writer.string(10, self.parent) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.parent != right.parent { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.parent)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct ListSubscriptionsResponse: VencejoProtobuf::Message {
+    public var subscriptions: [VencejoAPI::Record.Subscription] = []
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.ListSubscriptionsResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      subscriptions: [VencejoAPI::Record.Subscription] = []
+    ) {
+      self.subscriptions = subscriptions
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.subscriptions)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      writer.message(10, self.subscriptions)
+    }
+  }
+
+  public struct DeleteSubscriptionRequest: VencejoProtobuf::Message {
+    public var name: Swift::String = ""
+    public var allowMissing: Swift::Bool = false
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.DeleteSubscriptionRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      name: Swift::String = "",
+      allowMissing: Swift::Bool = false
+    ) {
+      self.name = name
+      self.allowMissing = allowMissing
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.name = reader.string()
+        case 16: self.allowMissing = reader.bool()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.allowMissing { writer.bool(16, self.allowMissing) }
+      if !self.name.isEmpty { writer.string(10, self.name) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.name != right.name { return false }
+      if left.allowMissing != right.allowMissing { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.name)
+      hasher.combine(self.allowMissing)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct DeleteSubscriptionResponse: VencejoProtobuf::Message {
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.DeleteSubscriptionResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct ListFiringsRequest: VencejoProtobuf::Message {
+    /// A subscription, or `.../subscriptions/-` for all (AIP-159).
+    public var parent: Swift::String = ""
+    /// Default 100, at most 1000.
+    public var pageSize: Swift::Int32 = 0
+    /// Of an earlier answer; only what fired after it. Good as the resume_token of
+    /// Subscribe too.
+    public var changeToken: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.ListFiringsRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      parent: Swift::String = "",
+      pageSize: Swift::Int32 = 0,
+      changeToken: Swift::String = ""
+    ) {
+      self.parent = parent
+      self.pageSize = pageSize
+      self.changeToken = changeToken
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.parent = reader.string()
+        case 16: self.pageSize = reader.int32()
+        case 26: self.changeToken = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.changeToken.isEmpty { writer.string(26, self.changeToken) }
+      if self.pageSize != 0 { writer.int32(16, self.pageSize) }
+      if !self.parent.isEmpty { writer.string(10, self.parent) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.parent != right.parent { return false }
+      if left.pageSize != right.pageSize { return false }
+      if left.changeToken != right.changeToken { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.parent)
+      hasher.combine(self.pageSize)
+      hasher.combine(self.changeToken)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct ListFiringsResponse: VencejoProtobuf::Message {
+    public var firings: [VencejoAPI::Record.Firing] = []
+    public var changeToken: Swift::String = ""
+    public var moreComing: Swift::Bool = false
+    public var badge: Swift::Int32 = 0
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.ListFiringsResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      firings: [VencejoAPI::Record.Firing] = [],
+      changeToken: Swift::String = "",
+      moreComing: Swift::Bool = false,
+      badge: Swift::Int32 = 0
+    ) {
+      self.firings = firings
+      self.changeToken = changeToken
+      self.moreComing = moreComing
+      self.badge = badge
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.firings)
+        case 18: self.changeToken = reader.string()
+        case 24: self.moreComing = reader.bool()
+        case 32: self.badge = reader.int32()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.badge != 0 { writer.int32(32, self.badge) }
+      if self.moreComing { writer.bool(24, self.moreComing) }
+      if !self.changeToken.isEmpty { writer.string(18, self.changeToken) }
+      writer.message(10, self.firings)
+    }
+  }
+
+  public struct AcknowledgeFiringsRequest: VencejoProtobuf::Message {
+    /// As in ListFirings.
+    public var parent: Swift::String = ""
+    /// Exactly one of the two: these firings, or all up to a token of ListFirings.
+    public var names: [Swift::String] = []
+    public var changeToken: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.AcknowledgeFiringsRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      parent: Swift::String = "",
+      names: [Swift::String] = [],
+      changeToken: Swift::String = ""
+    ) {
+      self.parent = parent
+      self.names = names
+      self.changeToken = changeToken
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.parent = reader.string()
+        case 18: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.names)
+        case 26: self.changeToken = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.changeToken.isEmpty { writer.string(26, self.changeToken) }
+      writer.list(VencejoProtobuf::Wire.String.self, 18, self.names)
+      if !self.parent.isEmpty { writer.string(10, self.parent) }
+    }
+  }
+
+  public struct AcknowledgeFiringsResponse: VencejoProtobuf::Message {
+    public var badge: Swift::Int32 = 0
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.AcknowledgeFiringsResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      badge: Swift::Int32 = 0
+    ) {
+      self.badge = badge
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.badge = reader.int32()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.badge != 0 { writer.int32(8, self.badge) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.badge != right.badge { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.badge)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
   public struct SubscribeRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var parent: Swift::String = ""
@@ -2659,6 +3706,7 @@ extension Record {
         switch tag {
         case 0: return
         case 8: self.targetId = reader.int32()
+        case 18: self.target = .subscription(reader.string())
         case 26:
           var value = VencejoAPI::Record.Query()
           if case .query(let old)? = self.target { value = old }
@@ -2666,6 +3714,7 @@ extension Record {
           reader.message(into: &value)
           self.target = .query(value)
         case 34: self.target = .zone(reader.string())
+        case 40: self.target = .database(reader.bool())
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
@@ -2675,16 +3724,22 @@ extension Record {
       writer.unknown(self.unknownFields)
       switch self.target {
       case nil: break
+      case .subscription(let value)?: writer.string(18, value)
       case .query(let value)?: writer.message(26, value)
       case .zone(let value)?: writer.string(34, value)
+      case .database(let value)?: writer.bool(40, value)
       }
       if self.targetId != 0 { writer.int32(8, self.targetId) }
     }
 
     public enum Target: VencejoProtobuf::OneofValue {
+      /// Firings of a saved subscription, by its name.
+      case subscription(Swift::String)
       case query(VencejoAPI::Record.Query)
       /// Format: .../zones/{zone}
       case zone(Swift::String)
+      /// Which zones change, without their records.
+      case database(Swift::Bool)
     }
   }
 
@@ -2727,12 +3782,24 @@ extension Record {
             self.event = nil
             reader.message(into: &value)
             self.event = .recordDeleted(value)
+          case 106:
+            var value = VencejoAPI::Record.ZoneChangedEvent()
+            if case .zoneChanged(let old)? = self.event { value = old }
+            self.event = nil
+            reader.message(into: &value)
+            self.event = .zoneChanged(value)
           case 114:
             var value = VencejoAPI::Record.ZoneDeletedEvent()
             if case .zoneDeleted(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .zoneDeleted(value)
+          case 122:
+            var value = VencejoAPI::Record.FiringEvent()
+            if case .firing(let old)? = self.event { value = old }
+            self.event = nil
+            reader.message(into: &value)
+            self.event = .firing(value)
           case 162:
             var value = VencejoAPI::Record.CaughtUpEvent()
             if case .caughtUp(let old)? = self.event { value = old }
@@ -2775,7 +3842,9 @@ extension Record {
         case .recordMatched(let value)?: writer.message(82, value)
         case .recordUnmatched(let value)?: writer.message(90, value)
         case .recordDeleted(let value)?: writer.message(98, value)
+        case .zoneChanged(let value)?: writer.message(106, value)
         case .zoneDeleted(let value)?: writer.message(114, value)
+        case .firing(let value)?: writer.message(122, value)
         case .caughtUp(let value)?: writer.message(162, value)
         case .heartbeat(let value)?: writer.message(170, value)
         case .reset(let value)?: writer.message(178, value)
@@ -2842,7 +3911,9 @@ extension Record {
       case recordMatched(VencejoAPI::Record.RecordMatchedEvent)
       case recordUnmatched(VencejoAPI::Record.RecordUnmatchedEvent)
       case recordDeleted(VencejoAPI::Record.RecordDeletedEvent)
+      case zoneChanged(VencejoAPI::Record.ZoneChangedEvent)
       case zoneDeleted(VencejoAPI::Record.ZoneDeletedEvent)
+      case firing(VencejoAPI::Record.FiringEvent)
       case caughtUp(VencejoAPI::Record.CaughtUpEvent)
       case heartbeat(VencejoAPI::Record.HeartbeatEvent)
       case reset(VencejoAPI::Record.ResetEvent)
@@ -2959,6 +4030,66 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.record { writer.message(10, value) }
+    }
+  }
+
+  public struct ZoneChangedEvent: VencejoProtobuf::Message {
+    public var zone: VencejoAPI::Record.Zone?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.ZoneChangedEvent" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      zone: VencejoAPI::Record.Zone? = nil
+    ) {
+      self.zone = zone
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.zone)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.zone { writer.message(10, value) }
+    }
+  }
+
+  public struct FiringEvent: VencejoProtobuf::Message {
+    public var firing: VencejoAPI::Record.Firing?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.record.v1.FiringEvent" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public init() {}
+    public init(
+      firing: VencejoAPI::Record.Firing? = nil
+    ) {
+      self.firing = firing
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.firing)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.firing { writer.message(10, value) }
     }
   }
 
@@ -3505,7 +4636,18 @@ extension Record {
     /// Which records of a zone changed since the token: latest state of each,
     /// plus tombstones.
     func fetchZoneChanges(_ request: VencejoAPI::Record.FetchZoneChangesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.FetchZoneChangesResponse
-    /// Live changes of the zones and queries named as targets.
+    /// A saved subscription fires whether or not a client is connected: once for
+    /// each committed change that it waits for. It belongs to who made it.
+    func createSubscription(_ request: VencejoAPI::Record.CreateSubscriptionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CreateSubscriptionResponse
+    func getSubscription(_ request: VencejoAPI::Record.GetSubscriptionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetSubscriptionResponse
+    func listSubscriptions(_ request: VencejoAPI::Record.ListSubscriptionsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListSubscriptionsResponse
+    func deleteSubscription(_ request: VencejoAPI::Record.DeleteSubscriptionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.DeleteSubscriptionResponse
+    /// Firings not yet acknowledged, oldest first. They are kept 30 days, and
+    /// 1,000 of each subscription.
+    func listFirings(_ request: VencejoAPI::Record.ListFiringsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListFiringsResponse
+    func acknowledgeFirings(_ request: VencejoAPI::Record.AcknowledgeFiringsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.AcknowledgeFiringsResponse
+    /// Live changes of zones, queries and databases, and firings of saved
+    /// subscriptions.
     func subscribe(_ request: VencejoAPI::Record.SubscribeRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Record.SubscribeResponse>, _ context: VencejoRPC::ServerContext) async throws
   }
 
@@ -3567,7 +4709,30 @@ extension Record {
     public func fetchZoneChanges(_ request: VencejoAPI::Record.FetchZoneChangesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.FetchZoneChangesResponse {
       try await self.channel.unary("/vencejo.record.v1.RecordService/FetchZoneChanges", request, options)
     }
-    /// Live changes of the zones and queries named as targets.
+    /// A saved subscription fires whether or not a client is connected: once for
+    /// each committed change that it waits for. It belongs to who made it.
+    public func createSubscription(_ request: VencejoAPI::Record.CreateSubscriptionRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.CreateSubscriptionResponse {
+      try await self.channel.unary("/vencejo.record.v1.RecordService/CreateSubscription", request, options)
+    }
+    public func getSubscription(_ request: VencejoAPI::Record.GetSubscriptionRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.GetSubscriptionResponse {
+      try await self.channel.unary("/vencejo.record.v1.RecordService/GetSubscription", request, options)
+    }
+    public func listSubscriptions(_ request: VencejoAPI::Record.ListSubscriptionsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.ListSubscriptionsResponse {
+      try await self.channel.unary("/vencejo.record.v1.RecordService/ListSubscriptions", request, options)
+    }
+    public func deleteSubscription(_ request: VencejoAPI::Record.DeleteSubscriptionRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.DeleteSubscriptionResponse {
+      try await self.channel.unary("/vencejo.record.v1.RecordService/DeleteSubscription", request, options)
+    }
+    /// Firings not yet acknowledged, oldest first. They are kept 30 days, and
+    /// 1,000 of each subscription.
+    public func listFirings(_ request: VencejoAPI::Record.ListFiringsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.ListFiringsResponse {
+      try await self.channel.unary("/vencejo.record.v1.RecordService/ListFirings", request, options)
+    }
+    public func acknowledgeFirings(_ request: VencejoAPI::Record.AcknowledgeFiringsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.AcknowledgeFiringsResponse {
+      try await self.channel.unary("/vencejo.record.v1.RecordService/AcknowledgeFirings", request, options)
+    }
+    /// Live changes of zones, queries and databases, and firings of saved
+    /// subscriptions.
     public func subscribe(_ request: VencejoAPI::Record.SubscribeRequest, _ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ServerStreamingCall<VencejoAPI::Record.SubscribeResponse> {
       self.channel.serverStreaming("/vencejo.record.v1.RecordService/Subscribe", request, options)
     }
@@ -3591,6 +4756,12 @@ extension Record.RecordService {
       .unary("/vencejo.record.v1.RecordService/CountRecords", self.countRecords),
       .unary("/vencejo.record.v1.RecordService/FetchDatabaseChanges", self.fetchDatabaseChanges),
       .unary("/vencejo.record.v1.RecordService/FetchZoneChanges", self.fetchZoneChanges),
+      .unary("/vencejo.record.v1.RecordService/CreateSubscription", self.createSubscription),
+      .unary("/vencejo.record.v1.RecordService/GetSubscription", self.getSubscription),
+      .unary("/vencejo.record.v1.RecordService/ListSubscriptions", self.listSubscriptions),
+      .unary("/vencejo.record.v1.RecordService/DeleteSubscription", self.deleteSubscription),
+      .unary("/vencejo.record.v1.RecordService/ListFirings", self.listFirings),
+      .unary("/vencejo.record.v1.RecordService/AcknowledgeFirings", self.acknowledgeFirings),
       .serverStreaming("/vencejo.record.v1.RecordService/Subscribe", self.subscribe),
     ]
   }
@@ -3626,6 +4797,24 @@ extension Record.RecordService {
   }
   public func fetchZoneChanges(_ request: VencejoAPI::Record.FetchZoneChangesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.FetchZoneChangesResponse {
     throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/FetchZoneChanges")
+  }
+  public func createSubscription(_ request: VencejoAPI::Record.CreateSubscriptionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CreateSubscriptionResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/CreateSubscription")
+  }
+  public func getSubscription(_ request: VencejoAPI::Record.GetSubscriptionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetSubscriptionResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/GetSubscription")
+  }
+  public func listSubscriptions(_ request: VencejoAPI::Record.ListSubscriptionsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListSubscriptionsResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ListSubscriptions")
+  }
+  public func deleteSubscription(_ request: VencejoAPI::Record.DeleteSubscriptionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.DeleteSubscriptionResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/DeleteSubscription")
+  }
+  public func listFirings(_ request: VencejoAPI::Record.ListFiringsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListFiringsResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ListFirings")
+  }
+  public func acknowledgeFirings(_ request: VencejoAPI::Record.AcknowledgeFiringsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.AcknowledgeFiringsResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/AcknowledgeFirings")
   }
   public func subscribe(_ request: VencejoAPI::Record.SubscribeRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Record.SubscribeResponse>, _ context: VencejoRPC::ServerContext) async throws {
     throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/Subscribe")

@@ -71,6 +71,12 @@ actor RecordWatcher {
         .init(name: translation.shortName(record.name), type: record.recordType, fields: [:]))
     case .zoneDeleted(let deleted)?:
       return StyledText("zone deleted: \(VisibleText.clean(deleted.zone?.name ?? ""))", .badge)
+    case .zoneChanged(let changed)?:
+      return StyledText("zone changed: \(VisibleText.clean(changed.zone?.name ?? ""))", .badge)
+    case .firing(let event)?:
+      let firing = event.firing ?? .init()
+      return StyledText(
+        "fired: \(VisibleText.clean(firing.title)) \(VisibleText.clean(firing.record))", .badge)
     case .reset?: return StyledText("— some changes were missed; query again —", .faint)
     case .caughtUp?, .heartbeat?, .closing?, .targetFailed?, nil: return nil
     }

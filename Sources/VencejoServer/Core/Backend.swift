@@ -78,6 +78,7 @@ public final class Backend: Sendable {
         while !Task.isCancelled {
           while (try? await store.write { try $0.pruneLog() }) == true {}
           while (try? await store.write { try $0.pruneTombstones() }) == true {}
+          while (try? await store.write { try $0.pruneFirings() }) == true {}
           if wordsWent.lower() {
             _ = try? await store.write { try $0.optimizeSearch() }
           }

@@ -14,11 +14,11 @@ struct RecordServer: Record.RecordService {
   /// Handlers only await the store's own threads.
   var execution: HandlerExecution { .loop }
 
-  private func caller(_ context: ServerContext) async throws -> RecordCaller {
+  func caller(_ context: ServerContext) async throws -> RecordCaller {
     RecordCaller(try await authenticator.principal(context))
   }
 
-  private func database(
+  func database(
     _ name: String, _ caller: RecordCaller
   ) throws(StoreError) -> DatabaseID {
     try checking("parent") { () throws(RecordViolation) in
@@ -26,7 +26,7 @@ struct RecordServer: Record.RecordService {
     }
   }
 
-  private func zone(
+  func zone(
     _ name: String, _ field: String, _ caller: RecordCaller
   ) throws(StoreError) -> ZoneID {
     try checking(field) { () throws(RecordViolation) in
@@ -35,7 +35,7 @@ struct RecordServer: Record.RecordService {
   }
 
   /// A database, or one zone of it.
-  private func place(
+  func place(
     _ parent: String, _ caller: RecordCaller
   ) throws(StoreError) -> (DatabaseID, ZoneID?) {
     // A zone's name has two segments more than a database's.
@@ -47,7 +47,7 @@ struct RecordServer: Record.RecordService {
   }
 
   /// AIP-158: 0 is the default, more than the most is the most, less than 0 is an error.
-  private func pageSize(_ asked: Int32) throws(StoreError) -> Int {
+  func pageSize(_ asked: Int32) throws(StoreError) -> Int {
     guard asked >= 0 else {
       throw StoreError(RecordViolation("page_size", "page_size must not be negative"))
     }

@@ -61,7 +61,10 @@ struct RecordSubscription {
     try await store.readRecords(feed.database, caller: caller) { transaction, database -> Start in
       let head = try transaction.head()
       guard !request.resumeToken.isEmpty else {
-        return (database, head, nil, try transaction.missingTargets(of: feed, in: database))
+        return (
+          database, head, nil,
+          try transaction.missingTargets(of: feed, in: database, caller: caller)
+        )
       }
       do throws(TokenAuthority.Refusal) {
         let position = try transaction.tokens.position(
@@ -167,7 +170,8 @@ struct RecordSubscription {
         // Revoked means not another word, wherever we are.
         guard stream.end == nil else { return count }
         if let waiting { try await out.send(waiting) }
-        waiting = Record.SubscribeResponse(frame, keeping: keys, historical: historical)
+        waiting = Record.SubscribeResponse(
+          frame, keeping: keys, historical: historical, store.tokens, now: store.now)
         count += 1
       }
     }
@@ -235,7 +239,12 @@ extension Record.SubscribeRequest {
           RecordFeed.Target.zone(try ZoneID(parsing: name, caller: caller.user))
         case .query(let query)?:
           RecordFeed.Target.query(try query.stored(in: database, zone: nil, caller: caller))
-        case nil: throw RecordViolation("", "neither a zone nor a query")
+        case .subscription(let name)?:
+          RecordFeed.Target.subscription(
+            try SubscriptionID(parsing: name, caller: caller.user), user: caller.key)
+        case .database(true)?: RecordFeed.Target.database
+        case .database?, nil:
+          throw RecordViolation("", "neither a zone, a query, a subscription nor the database")
         }
       }
       parts.append((target.targetId, part))
@@ -245,7 +254,10 @@ extension Record.SubscribeRequest {
 }
 
 extension Record.SubscribeResponse {
-  init(_ frame: FeedFrame, keeping keys: Set<String>?, historical: Bool) {
+  init(
+    _ frame: FeedFrame, keeping keys: Set<String>?, historical: Bool, _ tokens: TokenAuthority,
+    now: Int64
+  ) {
     self.init()
     targetIds = frame.targets
     commitTime = Google.Timestamp(microseconds: frame.commitTime)
@@ -261,6 +273,9 @@ extension Record.SubscribeResponse {
       case .deleted(let record): .recordDeleted(.init(record: Record.DeletedRecord(record)))
       case .zoneDeleted(let zone):
         .zoneDeleted(.init(zone: .init(name: zone.name, reason: .deleted)))
+      case .zoneChanged(let zone):
+        .zoneChanged(.init(zone: Record.Zone(zone, tokens, now: now)))
+      case .fired(let firing): .firing(.init(firing: Record.Firing(firing)))
       }
   }
 }

@@ -66,6 +66,7 @@ public class ReadTransaction {
 /// One operation of the writer: all of it or nothing.
 public final class WriteTransaction: ReadTransaction {
   private let base: Int64
+  let board: SubscriptionBoard
   private var events: [PendingEvent] = []
 
   private struct PendingEvent {
@@ -77,8 +78,12 @@ public final class WriteTransaction: ReadTransaction {
     let payload: (any Sendable)?
   }
 
-  init(_ connection: Connection, tokens: TokenAuthority, now: Int64, base: Int64) {
+  init(
+    _ connection: Connection, tokens: TokenAuthority, now: Int64, base: Int64,
+    board: SubscriptionBoard = SubscriptionBoard()
+  ) {
     self.base = base
+    self.board = board
     super.init(connection, tokens: tokens, now: now)
   }
 

@@ -102,6 +102,7 @@ private struct WriterLoop {
   var position: Int64
   let clock: @Sendable () -> Int64
   let crashPoint: (@Sendable (StaticString) -> Void)?
+  let board = SubscriptionBoard()
 
   mutating func commit(_ operations: [PendingWrite]) {
     let base = position
@@ -114,7 +115,7 @@ private struct WriterLoop {
       for (index, operation) in operations.enumerated() {
         try connection.savepoint()
         let transaction = WriteTransaction(
-          connection, tokens: authority.value, now: clock(), base: head)
+          connection, tokens: authority.value, now: clock(), base: head, board: board)
         var failure = operation.run(transaction)
         if failure == nil {
           do throws(StoreError) {

@@ -8,6 +8,14 @@ public struct FeedIndex<ID: Hashable & Sendable>: Sendable {
   private var feeds: [ID: RecordFeed] = [:]
   private var zones: [String: Set<ID>] = [:]
   private var queries = TargetIndex<Target>()
+  private var subscriptions: [Address: Set<ID>] = [:]
+  /// Those who hear of every change.
+  private var all: Set<ID> = []
+
+  private struct Address: Hashable, Sendable {
+    var user: Int64
+    var subscription: String
+  }
 
   public init() {}
 
@@ -23,6 +31,11 @@ public struct FeedIndex<ID: Hashable & Sendable>: Sendable {
       switch target.target {
       case .zone(let zone): zones[zone.zone, default: []].insert(id)
       case .query(let query): queries.add(Target(feed: id, index: index), query)
+      case .subscription(let saved, let user):
+        subscriptions[
+          Address(user: user, subscription: saved.subscription), default: []
+        ].insert(id)
+      case .database: all.insert(id)
       }
     }
   }
@@ -35,16 +48,27 @@ public struct FeedIndex<ID: Hashable & Sendable>: Sendable {
         zones[zone.zone]?.remove(id)
         if zones[zone.zone]?.isEmpty == true { zones[zone.zone] = nil }
       case .query: queries.remove(Target(feed: id, index: index))
+      case .subscription(let saved, let user):
+        let address = Address(user: user, subscription: saved.subscription)
+        subscriptions[address]?.remove(id)
+        if subscriptions[address]?.isEmpty == true { subscriptions[address] = nil }
+      case .database: all.remove(id)
       }
     }
   }
 
   /// Those whom the change concerns.
   public mutating func concerned(by touched: RecordsTouched) -> Set<ID> {
+    var found = all
+    for address in touched.fired {
+      found.formUnion(
+        subscriptions[Address(user: address.user, subscription: address.subscription)] ?? [])
+    }
     switch touched.change {
     case .zoneDeleted: return Set(feeds.keys)
+    case .zoneCreated: return found
     case .record(let zone, let old, let new):
-      var found = zones[zone] ?? []
+      found.formUnion(zones[zone] ?? [])
       for target in queries.matches(old: old, new: new) { found.insert(target.feed) }
       return found
     }

@@ -195,6 +195,37 @@ enum RFC3339 {
     return rest.isEmpty ? seconds * 1_000_000 + microseconds : nil
   }
 
+  /// The time as `YYYY-MM-DDTHH:MM:SS[.ffffff]Z`.
+  static func text(microseconds: Int64) -> String {
+    let (seconds, rest) = floored(microseconds, 1_000_000)
+    let (days, second) = floored(seconds, 86_400)
+    // The inverse of `days`: eras of 400 years from 1 March.
+    let (era, dayOfEra) = floored(days + 719_468, 146_097)
+    let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let shifted = (5 * dayOfYear + 2) / 153
+    let month = shifted < 10 ? shifted + 3 : shifted - 9
+    let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    func padded(_ number: Int64, _ width: Int) -> String {
+      let text = String(number)
+      return String(repeating: "0", count: max(0, width - text.utf8.count)) + text
+    }
+    var fraction = ""
+    if rest > 0 {
+      fraction = padded(rest, 6)
+      while fraction.hasSuffix("0") { fraction.removeLast() }
+      fraction = "." + fraction
+    }
+    return padded(year, 4) + "-" + padded(month, 2) + "-"
+      + padded(dayOfYear - (153 * shifted + 2) / 5 + 1, 2) + "T" + padded(second / 3600, 2) + ":"
+      + padded(second / 60 % 60, 2) + ":" + padded(second % 60, 2) + fraction + "Z"
+  }
+
+  private static func floored(_ number: Int64, _ by: Int64) -> (Int64, Int64) {
+    let rest = number % by
+    return rest < 0 ? (number / by - 1, rest + by) : (number / by, rest)
+  }
+
   private static func daysInMonth(_ year: Int64, _ month: Int64) -> Int64 {
     switch month {
     case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28

@@ -65,6 +65,14 @@ extension Predicate {
 }
 
 extension Predicate.Comparator {
+  init?(code: Int64) {
+    let all: [Self] = [
+      .equal, .notEqual, .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual,
+    ]
+    guard let known = all.first(where: { $0.code == code }) else { return nil }
+    self = known
+  }
+
   fileprivate var code: Int64 {
     switch self {
     case .equal: 1

@@ -104,6 +104,11 @@ enum RecordCoding {
     }
   }
 
+  /// What ``write(_:to:)`` wrote; nil when it is damaged.
+  static func read(_ reader: inout KeysetReader) -> RecordValue? {
+    value(from: &reader, nested: false)
+  }
+
   private static func value(from reader: inout KeysetReader, nested: Bool) -> RecordValue? {
     switch reader.int() {
     case 1: return reader.text().map { .string($0) }

@@ -12,11 +12,14 @@ public struct RecordsTouched: Sendable {
   /// Internal key.
   public let database: Int64
   let change: Change
+  /// Saved subscriptions that fired.
+  var fired: [FiringAddress] = []
 
   enum Change: Sendable {
     case record(zone: String, old: StoredRecord?, new: StoredRecord?)
     /// Of interest to all.
     case zoneDeleted
+    case zoneCreated
   }
 }
 

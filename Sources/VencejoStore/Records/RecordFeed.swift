@@ -10,6 +10,10 @@ public struct RecordFeed: Sendable {
     case zone(ZoneID)
     /// In every zone of the database; its sort order does not matter.
     case query(RecordQuery)
+    /// What a saved subscription of a user (by internal key) fires.
+    case subscription(SubscriptionID, user: Int64)
+    /// Which zones change, without their records.
+    case database
   }
 
   public let database: DatabaseID
@@ -20,11 +24,14 @@ public struct RecordFeed: Sendable {
   enum Checked: Sendable {
     case zone(ZoneID)
     case query(CheckedQuery)
+    case subscription(SubscriptionID, user: Int64)
+    case database
 
     func matches(_ record: StoredRecord) -> Bool {
       switch self {
       case .zone(let zone): record.id.zone == zone
       case .query(let query): query.matches(record)
+      case .subscription, .database: false
       }
     }
   }
@@ -60,6 +67,17 @@ public struct RecordFeed: Sendable {
         writer.int(2)
         query.write(to: &writer)
         checked.append((id, .query(try query.checked())))
+      case .subscription(let subscription, let user):
+        guard subscription.database == database else {
+          throw StoreError(
+            RecordViolation("targets", "\(subscription.name) is not in \(database)"))
+        }
+        writer.int(3)
+        writer.text(subscription.subscription)
+        checked.append((id, .subscription(subscription, user: user)))
+      case .database:
+        writer.int(4)
+        checked.append((id, .database))
       }
     }
     self.database = database
@@ -70,14 +88,21 @@ public struct RecordFeed: Sendable {
   /// The targets' identifiers, ascending.
   public var targetIDs: [Int32] { targets.map(\.id) }
 
-  /// The zones named, or nil when a query reads them all.
+  /// The zones named, or nil when they are all of interest.
   var zoneNames: [String]? {
     var names: [String] = []
     for (_, target) in targets {
-      guard case .zone(let zone) = target else { return nil }
-      names.append(zone.zone)
+      switch target {
+      case .zone(let zone): names.append(zone.zone)
+      case .query, .database: return nil
+      case .subscription: break
+      }
     }
     return names
+  }
+
+  var databaseTargets: [Int32] {
+    targets.compactMap { if case .database = $0.target { $0.id } else { nil } }
   }
 }
 
@@ -87,6 +112,8 @@ public struct FeedEntry: Sendable {
   enum Kind: Sendable {
     case record(name: String)
     case zoneDeleted
+    case zoneChanged
+    case fired(Firing, target: Int32)
   }
 
   var kind: Kind
@@ -119,6 +146,8 @@ public struct FeedFrame: Sendable {
     case unmatched(RecordID)
     case deleted(DeletedRecord)
     case zoneDeleted(ZoneID)
+    case zoneChanged(StoredZone)
+    case fired(Firing)
   }
 
   public var targets: [Int32]
@@ -133,18 +162,22 @@ extension StoreError {
 }
 
 extension ReadTransaction {
-  /// The targets that name a zone which does not exist, each with its
-  /// `ZONE_NOT_FOUND`.
+  /// The targets that name a zone or a subscription which does not exist, each with its
+  /// `ZONE_NOT_FOUND` or `SUBSCRIPTION_NOT_FOUND`.
   ///
   /// - Throws: that error when there is no other target.
   public func missingTargets(
-    of feed: RecordFeed, in database: RecordDatabase
+    of feed: RecordFeed, in database: RecordDatabase, caller: RecordCaller
   ) throws(StoreError) -> [(id: Int32, error: StoreError)] {
     var missing: [(id: Int32, error: StoreError)] = []
     for (id, target) in feed.targets {
-      guard case .zone(let zone) = target else { continue }
       do throws(StoreError) {
-        _ = try recordZone(zone, in: database)
+        switch target {
+        case .zone(let zone): _ = try recordZone(zone, in: database)
+        case .subscription(let saved, _):
+          _ = try subscription(saved, in: database, caller: caller)
+        case .query, .database: break
+        }
       } catch {
         guard error.code == .notFound else { throw error }
         missing.append((id, error))
@@ -164,6 +197,12 @@ extension ReadTransaction {
     _ feed: RecordFeed, in database: RecordDatabase, after position: Int64, limit: Int
   ) throws(StoreError) -> FeedPage {
     let head = try head()
+    var builder = FeedBuilder(feed: feed)
+    var end = try addFirings(of: feed, in: database, after: position, limit: limit, to: &builder)
+    guard feed.zoneNames != [] else {
+      return FeedPage(entries: builder.ordered, position: end, isAtHead: end == head)
+    }
+    let most = end
     var text = SQLText(
       """
       SELECT e.pos, e.zone_id, z.zone, e.kind, e.keys, e.commit_us FROM event e
@@ -175,20 +214,14 @@ extension ReadTransaction {
       text += SQLText(" AND zone IN (\(marks))", names)
     }
     text += SQLText(") AND e.pos > ? ORDER BY e.pos", [position])
-    var builder = FeedBuilder(feed: feed)
-    var end = head
     var failure: StoreError?
     try each(dynamic: text.sql, text.values) { row in
       let at = row.int(0)
       guard at <= end else { return false }
       builder.add(row)
-      if end == head, builder.count >= limit || builder.bytes >= Self.pageBytes {
+      if end == most, builder.count >= limit || builder.bytes >= Self.pageBytes {
         do throws(StoreError) {
-          // To the end of this transaction: a token never points into one.
-          end =
-            try first("SELECT min(pos) FROM event WHERE pos >= ? AND last = 1", at) {
-              $0.int(0)
-            } ?? head
+          end = try min(most, endOfTransaction(at) ?? head)
         } catch {
           failure = error
           return false
@@ -197,7 +230,33 @@ extension ReadTransaction {
       return true
     }
     if let failure { throw failure }
+    builder.dropFirings(after: end)
     return FeedPage(entries: builder.ordered, position: end, isAtHead: end == head)
+  }
+
+  /// The end of the transaction that a position lies in: a token never points into one.
+  private func endOfTransaction(_ position: Int64) throws(StoreError) -> Int64? {
+    try first("SELECT min(pos) FROM event WHERE pos >= ? AND last = 1", position) {
+      $0.optionalInt(0)
+    } ?? nil
+  }
+
+  /// Adds what the feed's saved subscriptions fired; answers where the page has to end at most.
+  private func addFirings(
+    of feed: RecordFeed, in database: RecordDatabase, after position: Int64, limit: Int,
+    to builder: inout FeedBuilder
+  ) throws(StoreError) -> Int64 {
+    var end = try head()
+    for (id, target) in feed.targets {
+      guard case .subscription(let saved, let user) = target else { continue }
+      let found = try firings(
+        of: saved.subscription, in: database, user: user, after: position, limit: limit)
+      for firing in found { builder.add(firing, target: id) }
+      if found.count == limit, let last = found.last {
+        end = min(end, try endOfTransaction(last.position) ?? end)
+      }
+    }
+    return end
   }
 
   /// What the first of `entries` have to tell, as things are now, and how many
@@ -222,11 +281,28 @@ extension ReadTransaction {
     func ids(_ indices: some Sequence<Int>) -> [Int32] {
       indices.sorted().map { feed.targets[$0].id }
     }
-    guard case .record(let name) = entry.kind else {
+    let name: String
+    switch entry.kind {
+    case .record(let record): name = record
+    case .fired(let firing, let target):
+      frames.append(
+        FeedFrame(targets: [target], event: .fired(firing), commitTime: entry.commitTime))
+      return 1_000
+    case .zoneChanged:
+      guard let database = try recordDatabase(feed.database),
+        let zone = try? recordZone(entry.zone, in: database), zone.key == entry.zoneKey
+      else { return 0 }
+      frames.append(
+        FeedFrame(
+          targets: feed.databaseTargets, event: .zoneChanged(zone), commitTime: entry.commitTime))
+      return 0
+    case .zoneDeleted:
       let targets = feed.targets.filter {
-        if case .zone(entry.zone) = $0.target { return true }
-        if case .query = $0.target { return true }
-        return false
+        switch $0.target {
+        case .zone(let zone): zone == entry.zone
+        case .query, .database: true
+        case .subscription: false
+        }
       }
       frames.append(
         FeedFrame(
@@ -272,6 +348,7 @@ extension ReadTransaction {
   ) throws(StoreError) -> (records: [StoredRecord], next: SnapshotPlace?) {
     guard feed.targets.indices.contains(index) else { return ([], nil) }
     switch feed.targets[index].target {
+    case .subscription, .database: return ([], nil)
     case .zone(let id):
       guard let zone = try? recordZone(id, in: database) else { return ([], nil) }
       let text = SQLText(
@@ -319,7 +396,20 @@ private struct FeedBuilder {
 
   init(feed: RecordFeed) { self.feed = feed }
 
-  var ordered: [FeedEntry] { entries.values.sorted { $0.position < $1.position } }
+  private var firings: [FeedEntry] = []
+
+  var ordered: [FeedEntry] {
+    (Array(entries.values) + firings).sorted { $0.position < $1.position }
+  }
+
+  mutating func add(_ firing: Firing, target: Int32) {
+    firings.append(
+      FeedEntry(
+        kind: .fired(firing, target: target), zone: firing.zone, zoneKey: 0,
+        position: firing.position, commitTime: firing.fireTime))
+  }
+
+  mutating func dropFirings(after end: Int64) { firings.removeAll { $0.position > end } }
 
   mutating func add(_ row: Row) {
     count += 1
@@ -327,10 +417,17 @@ private struct FeedBuilder {
     let zoneKey = row.int(1)
     let kind = EventKind(rawValue: row.int(3))
     if kind == .zoneDeleted {
+      entries[Key(zone: zoneKey, record: -1)] = nil
       entries[Key(zone: zoneKey, record: 0)] = FeedEntry(
         kind: .zoneDeleted, zone: zone, zoneKey: zoneKey, position: row.int(0),
         commitTime: row.int(5))
       return
+    }
+    if !feed.databaseTargets.isEmpty {
+      // -1: no record has it.
+      entries[Key(zone: zoneKey, record: -1)] = FeedEntry(
+        kind: .zoneChanged, zone: zone, zoneKey: zoneKey, position: row.int(0),
+        commitTime: row.int(5))
     }
     let blob = row.blob(4)
     bytes += blob.count

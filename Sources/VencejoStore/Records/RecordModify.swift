@@ -68,6 +68,7 @@ private struct RecordModification {
   private let named: [RecordID: Bool]
   private var newReferences: [RecordID: Int] = [:]
   private var indexer: RecordIndexer
+  private var firing: FiringRound?
 
   init(
     transaction: WriteTransaction, database: RecordDatabase, caller: RecordCaller,
@@ -96,6 +97,9 @@ private struct RecordModification {
       steps.append(step)
     }
     try checkAnswer(steps)
+    if !batch.validateOnly {
+      firing = try FiringRound(transaction, database, actor: caller.user)
+    }
     var results: [ModifyResult] = []
     var changed: [ZoneID] = []
     for (operation, step) in zip(batch.operations, steps) {
@@ -113,6 +117,7 @@ private struct RecordModification {
         }
       }
     }
+    firing?.end()
     return ModifyOutcome(results: results, zones: try finish(changed))
   }
 
@@ -300,10 +305,10 @@ private struct RecordModification {
     }
   }
 
-  private func remove(
+  private mutating func remove(
     _ row: RecordRow, _ zone: StoredZone, cascaded: Bool
   ) throws(StoreError) {
-    let change = append(row.key, row.record.id, zone, old: row.record, new: nil)
+    let change = try append(row.key, row.record.id, zone, old: row.record, new: nil)
     try transaction.run(
       """
       UPDATE record SET fields = x'', change = ?, change_tag = '', modified_us = ?,
@@ -329,7 +334,7 @@ private struct RecordModification {
       key = transaction.lastInsertRowID
     }
     guard let key else { return }
-    let change = append(key, saved.id, step.zone, old: old, new: saved)
+    let change = try append(key, saved.id, step.zone, old: old, new: saved)
     try transaction.run(
       """
       UPDATE record SET type_key = ?, fields = ?, change = ?, change_tag = ?, created_us = ?,
@@ -341,16 +346,18 @@ private struct RecordModification {
     try touch(step.zone, change)
   }
 
-  private func append(
+  private mutating func append(
     _ key: Int64, _ id: RecordID, _ zone: StoredZone, old: StoredRecord?, new: StoredRecord?
-  ) -> Int64 {
+  ) throws(StoreError) -> Int64 {
+    let fired = try firing?.record(old: old, new: new, position: transaction.head() + 1) ?? []
     let keys = RecordEventKeys(
       recordKey: key, recordName: id.record, actor: caller.key, requestID: batch.requestID,
       old: old)
     return transaction.append(
       .recordChanged, zone: zone.key, keys: keys.bytes,
       payload: RecordsTouched(
-        database: database.key, change: .record(zone: id.zone.zone, old: old, new: new)))
+        database: database.key, change: .record(zone: id.zone.zone, old: old, new: new),
+        fired: fired))
   }
 
   private func touch(_ zone: StoredZone, _ change: Int64) throws(StoreError) {

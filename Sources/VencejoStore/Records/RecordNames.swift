@@ -53,6 +53,14 @@ public struct DatabaseID: Sendable, Hashable, CustomStringConvertible {
     try self.init(parts: parts, caller: caller)
   }
 
+  /// Stands where only a database's key counts.
+  static let unnamed = DatabaseID()
+
+  private init() {
+    container = ""
+    database = Self.publicName
+  }
+
   fileprivate init(parts: [String], caller: String) throws(RecordViolation) {
     let database = parts[3] == Self.privateAlias ? "u-\(caller)" : parts[3]
     try self.init(container: parts[1], database: database)

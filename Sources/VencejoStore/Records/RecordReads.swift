@@ -145,6 +145,9 @@ extension StoreError {
   /// The answer to a batch that is too long.
   public static let tooManyOperations = tooMany("operations", limit: RecordRules.maxOperations)
 
+  /// The answer to more firings than can be acknowledged at once.
+  public static let tooManyFirings = tooMany("names", limit: RecordRules.maxPageSize)
+
   static func tooMany(_ field: String, limit: Int) -> StoreError {
     StoreError(
       .invalidArgument, "LIMIT_EXCEEDED", "more than \(limit) \(field); split the request in half",

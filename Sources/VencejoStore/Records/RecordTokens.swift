@@ -10,6 +10,25 @@ extension TokenAuthority {
     resumeToken(.record, position: position, now: now, binding: Self.binding(database))
   }
 
+  /// The position of a token of a whole database; 0, the beginning, of an empty one.
+  ///
+  /// - Throws: `CHANGE_TOKEN_EXPIRED`, `TOKEN_MISMATCH`.
+  public func position(
+    ofDatabaseToken text: String, _ database: DatabaseID, now: Int64
+  ) throws(StoreError) -> Int64 {
+    guard !text.isEmpty else { return 0 }
+    do throws(Refusal) {
+      return try position(of: text, bindings: [Self.binding(database)], now: now)
+    } catch {
+      switch error {
+      case .expired, .otherHistory: throw .changeTokenExpired
+      case .forged, .mismatch:
+        throw .invalid(
+          "change_token", "TOKEN_MISMATCH", "the change token was not given out for \(database)")
+      }
+    }
+  }
+
   /// A token for fetching which zones of a database changed after `position`: good for that only.
   public func databaseChangeToken(
     _ database: DatabaseID, position: Int64, now: Int64

@@ -76,7 +76,8 @@ extension WriteTransaction {
         .alreadyExists, "ZONE_EXISTS", "\(id) exists already", metadata: ["resource": id.name],
         details: [.resource(type: "vencejo.record.v1.Zone", name: id.name)])
     }
-    try insertZone(id.zone, in: database)
+    let fired = try fire(id, .creation, in: database, by: caller)
+    try insertZone(id.zone, in: database, fired: fired)
     return try recordZone(id, in: database)
   }
 
@@ -103,9 +104,10 @@ extension WriteTransaction {
     try run("DELETE FROM record_echo WHERE zone_key = ?", zone.key)
     // The images before changes go too: the log speaks only of the deletion from here on.
     try run("UPDATE event SET keys = x'' WHERE zone_id = ?", zone.key)
+    let fired = try fire(id, .deletion, in: database, by: caller)
     let position = append(
       .zoneDeleted, zone: zone.key,
-      payload: RecordsTouched(database: database.key, change: .zoneDeleted))
+      payload: RecordsTouched(database: database.key, change: .zoneDeleted, fired: fired))
     try run(
       "UPDATE record_zone SET deleted = 1, update_us = ?, change = ? WHERE zone_key = ?", now,
       position, zone.key)
@@ -142,12 +144,26 @@ extension WriteTransaction {
     }
   }
 
-  private func insertZone(_ zone: String, in database: RecordDatabase) throws(StoreError) {
+  /// Fires what waits for the next event, which tells of a zone.
+  private func fire(
+    _ zone: ZoneID, _ reason: SavedSubscription.Reason, in database: RecordDatabase,
+    by caller: RecordCaller
+  ) throws(StoreError) -> [FiringAddress] {
+    var round = try FiringRound(self, database, actor: caller.user)
+    defer { round.end() }
+    return try round.place(zone, reason, type: nil, position: head() + 1)
+  }
+
+  private func insertZone(
+    _ zone: String, in database: RecordDatabase, fired: [FiringAddress] = []
+  ) throws(StoreError) {
     try run(
       "INSERT INTO record_zone(database_key, zone, create_us, update_us, change) VALUES (?, ?, ?, ?, 0)",
       database.key, zone, now, now)
     let key = lastInsertRowID
-    let position = append(.zoneCreated, zone: key)
+    let position = append(
+      .zoneCreated, zone: key,
+      payload: RecordsTouched(database: database.key, change: .zoneCreated, fired: fired))
     // A token from before is of an older zone of this name: too old.
     try run(
       "UPDATE record_zone SET change = ?, tombstone_floor = ? WHERE zone_key = ?", position,

@@ -230,6 +230,7 @@ private struct Follower {
         case .unmatched(let id): held[target]?[id] = nil
         case .deleted(let record): held[target]?[record.id] = nil
         case .zoneDeleted(let zone): held[target] = held[target]?.filter { $0.key.zone != zone }
+        case .zoneChanged, .fired: break
         }
       }
     }
