@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "messenger.h"
 
-#include <openssl/evp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +11,7 @@
 #include "google/rpc/error_details.pb-c.h"
 #include "google/rpc/status.pb-c.h"
 
-enum { CHUNK = 64 << 10, CALL_LIMIT = 20000, WAIT_LIMIT = 60000, FIRST_PAUSE = 500,
-       LONGEST_PAUSE = 30000,
+enum { CALL_LIMIT = 20000, WAIT_LIMIT = 60000, FIRST_PAUSE = 500, LONGEST_PAUSE = 30000,
        /* Without a word for two and a half heartbeats (20 s each), a stream is dead. */
        SILENCE = 50000 };
 
@@ -47,10 +45,6 @@ void new_id(char text[37]) {
     if (i == 4 || i == 6 || i == 8 || i == 10) *text++ = '-';
     text += sprintf(text, "%02x", id[i]);
   }
-}
-
-void digest(const uint8_t *data, size_t length, uint8_t made[32]) {
-  EVP_Digest(data, length, made, NULL, EVP_sha256(), NULL);
 }
 
 /* The cache. */
@@ -263,6 +257,7 @@ static void connect_if_due(struct messenger *m, int milliseconds) {
   if (early > 0) {
     if (early > milliseconds) early = milliseconds;
     struct timespec rest = {early / 1000, early % 1000 * 1000000};
+    // What is left of the back-off.
     nanosleep(&rest, NULL);
     return;
   }
@@ -293,12 +288,7 @@ void messenger_run(struct messenger *m, int milliseconds) {
 
 /* Calls. */
 
-struct answer {
-  const ProtobufCMessageDescriptor *type;
-  ProtobufCMessage *message;
-};
-
-static void on_answer(void *context, const uint8_t *bytes, size_t length) {
+void on_answer(void *context, const uint8_t *bytes, size_t length) {
   struct answer *answer = context;
   if (!answer->message)
     answer->message = protobuf_c_message_unpack(answer->type, NULL, length, bytes);
@@ -321,8 +311,7 @@ static int read_reason(struct messenger *m, struct grpc_call *call) {
   return call->status;
 }
 
-/* Waits for a call's end, at most as long as a call may take. */
-static int finish(struct messenger *m, struct grpc_call *call) {
+int messenger_finish(struct messenger *m, struct grpc_call *call) {
   int64_t end = now_milliseconds() + CALL_LIMIT;
   while (!call->done && now_milliseconds() < end) messenger_run(m, 100);
   int status = call->done ? read_reason(m, call) : GRPC_DEADLINE_EXCEEDED;
@@ -344,7 +333,7 @@ static int call(struct messenger *m, const ProtobufCServiceDescriptor *service, 
   grpc_send(made, bytes, length);
   grpc_send_no_more(made);
   free(bytes);
-  int status = finish(m, made);
+  int status = messenger_finish(m, made);
   if (status == GRPC_OK && !answer.message) status = GRPC_UNKNOWN;
   if (status == GRPC_OK && response)
     *(ProtobufCMessage **)response = answer.message;
@@ -506,103 +495,4 @@ void messenger_send(struct messenger *m, const char *chat, const char *text, con
              status != GRPC_DEADLINE_EXCEEDED)
       fail("send: %d %s", status, m->reason);
   }
-}
-
-/* Files. */
-
-int messenger_upload(struct messenger *m, const uint8_t *data, size_t length, const char *id,
-                     long until, char name[64]) {
-  Vencejo__Chat__V1__GetAttachmentUploadRequest state =
-      VENCEJO__CHAT__V1__GET_ATTACHMENT_UPLOAD_REQUEST__INIT;
-  state.upload_id = (char *)id;
-  Vencejo__Chat__V1__GetAttachmentUploadResponse *kept;
-  int64_t offset = 0;
-  int status = messenger_call(m, "GetAttachmentUpload", &state, &kept);
-  if (status == GRPC_OK) {
-    offset = kept->committed_bytes;
-    vencejo__chat__v1__get_attachment_upload_response__free_unpacked(kept, NULL);
-  } else if (strcmp(m->reason, "UPLOAD_NOT_FOUND")) {
-    fail("upload: %d %s", status, m->reason);
-  }
-  uint8_t sum[32], *bytes = malloc(CHUNK + 64);
-  digest(data, length, sum);
-  Vencejo__Chat__V1__AttachmentUploadHeader header =
-      VENCEJO__CHAT__V1__ATTACHMENT_UPLOAD_HEADER__INIT;
-  header.upload_id = (char *)id;
-  header.file_name = "numbers.bin";
-  header.content_type = "application/octet-stream";
-  header.size_bytes = (int64_t)length;
-  header.sha256 = (ProtobufCBinaryData){sizeof sum, sum};
-  header.offset = offset;
-  Vencejo__Chat__V1__UploadAttachmentRequest request =
-      VENCEJO__CHAT__V1__UPLOAD_ATTACHMENT_REQUEST__INIT;
-  request.payload_case = VENCEJO__CHAT__V1__UPLOAD_ATTACHMENT_REQUEST__PAYLOAD_HEADER;
-  request.header = &header;
-  struct answer answer = {.type = &vencejo__chat__v1__upload_attachment_response__descriptor};
-  struct grpc_call *call =
-      grpc_start(m->connection, SERVICE("UploadAttachment"), m->access_token, on_answer, &answer);
-  grpc_send(call, bytes, vencejo__chat__v1__upload_attachment_request__pack(&request, bytes));
-  request.payload_case = VENCEJO__CHAT__V1__UPLOAD_ATTACHMENT_REQUEST__PAYLOAD_CHUNK;
-  for (size_t at = (size_t)offset; at < length && !call->done; at += CHUNK) {
-    if (until >= 0 && at >= (size_t)until) {
-      grpc_free(call);
-      free(bytes);
-      return 0;
-    }
-    size_t part = length - at < CHUNK ? length - at : CHUNK;
-    request.chunk = (ProtobufCBinaryData){part, (uint8_t *)data + at};
-    grpc_send(call, bytes, vencejo__chat__v1__upload_attachment_request__pack(&request, bytes));
-    /* No more in memory than one chunk: the server says when it takes the next. */
-    while (!call->done && call->out_length > 0) messenger_run(m, 100);
-  }
-  grpc_send_no_more(call);
-  free(bytes);
-  status = finish(m, call);
-  if (status || !answer.message) return 0;
-  Vencejo__Chat__V1__UploadAttachmentResponse *response = (void *)answer.message;
-  copy(name, 64, response->attachment->name);
-  vencejo__chat__v1__upload_attachment_response__free_unpacked(response, NULL);
-  return 1;
-}
-
-struct download {
-  uint8_t *data, told[32];
-  size_t length;
-};
-
-static void on_part(void *context, const uint8_t *bytes, size_t length) {
-  struct download *download = context;
-  Vencejo__Chat__V1__DownloadAttachmentResponse *part =
-      vencejo__chat__v1__download_attachment_response__unpack(NULL, length, bytes);
-  if (!part) fail("a part is no DownloadAttachmentResponse");
-  if (part->payload_case == VENCEJO__CHAT__V1__DOWNLOAD_ATTACHMENT_RESPONSE__PAYLOAD_ATTACHMENT) {
-    if (part->attachment->sha256.len == sizeof download->told)
-      memcpy(download->told, part->attachment->sha256.data, sizeof download->told);
-  } else {
-    download->data = realloc(download->data, download->length + part->chunk.len);
-    memcpy(download->data + download->length, part->chunk.data, part->chunk.len);
-    download->length += part->chunk.len;
-  }
-  vencejo__chat__v1__download_attachment_response__free_unpacked(part, NULL);
-}
-
-uint8_t *messenger_download(struct messenger *m, const char *name, int64_t offset, int64_t limit,
-                            size_t *length) {
-  Vencejo__Chat__V1__DownloadAttachmentRequest request =
-      VENCEJO__CHAT__V1__DOWNLOAD_ATTACHMENT_REQUEST__INIT;
-  request.name = (char *)name;
-  request.offset = offset;
-  request.limit = limit;
-  uint8_t bytes[256], sum[32];
-  struct download download = {0};
-  struct grpc_call *call =
-      grpc_start(m->connection, SERVICE("DownloadAttachment"), m->access_token, on_part, &download);
-  grpc_send(call, bytes, vencejo__chat__v1__download_attachment_request__pack(&request, bytes));
-  grpc_send_no_more(call);
-  int status = finish(m, call);
-  if (status) fail("download: %d %s", status, m->reason);
-  digest(download.data, download.length, sum);
-  if (!offset && !limit && memcmp(sum, download.told, sizeof sum)) fail("the file came damaged");
-  *length = download.length;
-  return download.data;
 }

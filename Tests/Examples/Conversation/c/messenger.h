@@ -43,6 +43,15 @@ void messenger_sign_in(struct messenger *m);
  * protobuf_c_message_free_unpacked; NULL for `response` throws it away. */
 int messenger_call(struct messenger *m, const char *method, const void *request, void *response);
 
+/* For calls that stream: the one response of a call, and the wait for its end, at most as long as
+ * a call may take; 0 or gRPC's code, and the call is freed. */
+struct answer {
+  const ProtobufCMessageDescriptor *type;
+  ProtobufCMessage *message;
+};
+void on_answer(void *answer, const uint8_t *bytes, size_t length);
+int messenger_finish(struct messenger *m, struct grpc_call *call);
+
 /* Puts a message into the outbox and empties it: each is sent once, though it may take many
  * attempts. `reply_to` and `attachment` may be "". */
 void messenger_send(struct messenger *m, const char *chat, const char *text, const char *reply_to,
