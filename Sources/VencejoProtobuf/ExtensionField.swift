@@ -219,6 +219,8 @@ extension WireReader {
   ) {
     let start = fieldStart
     field.check(&self, tag)
+    // What is kept as it came is nothing that a map entry after it could not hold.
+    refused = false
     keep(from: start, in: &fields)
   }
 

@@ -333,10 +333,10 @@ extension WireReader {
         return
       case 8 | K.wireType:
         K.read(from: &self, into: &key)
-        refused = refused || takeRefusal()
+        if takeRefusal() { refused = true }
       case 16 | V.wireType:
         V.read(from: &self, into: &value)
-        refused = refused || takeRefusal()
+        if takeRefusal() { refused = true }
       case let tag: skip(tag)
       }
     }

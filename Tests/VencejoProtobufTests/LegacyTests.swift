@@ -78,6 +78,22 @@ struct LegacyTests {
     #expect(try Modern.Modern(serializedBytes: [0x1A, 1, 0xFF]).loose == nil)
   }
 
+  /// What a `String` cannot hold leaves the map entry after it alone.
+  @Test(
+    arguments: [
+      [0x82, 1, 6, 0x0A, 1, 0xCF, 0x12, 1, 0xE0],  // loose_map: neither key nor value
+      [0x82, 1, 6, 0x12, 1, 0xE0, 0x12, 1, 0x61],  // loose_map: a value, then a better one
+      [0xC2, 6, 1, 0xFF],  // extra_text
+      [0xB3, 6, 0x82, 1, 6, 0x0A, 1, 0xCF, 0x12, 1, 0xE0, 0xB4, 6],  // extra_group's loose_map
+      [0x1A, 1, 0xFF, 0x8A, 1, 1, 0xFF, 0x92, 1, 1, 0xFF],  // loose, looses, said
+    ] as [[UInt8]])
+  func refusals(before: [UInt8]) throws {
+    let message = try Modern.Modern(serializedBytes: before + [0x72, 0])
+    #expect(message.shutMap.mapValues(\.rawValue) == ["": 0])
+    #expect(message.unknownFields.bytes == before)
+    #expect(try Modern.Modern(serializedBytes: message.serializedBytes()) == message)
+  }
+
   /// Both spellings of é are one key to Swift, and two in protobuf.
   @Test func equivalentKeys() throws {
     let composed: [UInt8] = [0x0A, 7, 0x0A, 2, 0xC3, 0xA9, 0x12, 1, 0x31]
