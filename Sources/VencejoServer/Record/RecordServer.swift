@@ -289,7 +289,7 @@ struct RecordServer: Record.RecordService {
       let principal = try await authenticator.principal(context)
       let caller = RecordCaller(principal)
       let database = try database(request.parent, caller)
-      let subscription = RecordSubscription(
+      var subscription = RecordSubscription(
         store: store, hub: hub, streams: streams, configuration: configuration,
         principal: principal, caller: caller,
         feed: try request.feed(in: database, caller: caller),

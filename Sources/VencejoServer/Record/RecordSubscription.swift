@@ -12,20 +12,21 @@ struct RecordSubscription {
   let configuration: Backend.Configuration
   let principal: Principal
   let caller: RecordCaller
-  let feed: RecordFeed
+  var feed: RecordFeed
   let keys: Set<String>?
   let out: ResponseWriter<Record.SubscribeResponse>
 
   /// Events per page of the log, and records per page of a snapshot.
   private static let pageSize = 256
 
-  func run(_ request: Record.SubscribeRequest) async throws {
+  mutating func run(_ request: Record.SubscribeRequest) async throws {
     let stream = RecordStream(
       loop: out.loop, session: principal.session,
       interval: configuration.heartbeat(asked: request.heartbeatInterval),
       age: configuration.streamAge(of: principal, now: store.now))
     // Checked before the stream counts among those of its session.
-    let (database, start, reset, missing) = try await begin(request)
+    let (database, start, reset, missing, feed) = try await begin(request)
+    self.feed = feed
     // From here on no commit goes by unnoticed; the log is read after this.
     hub.add(stream, feed, database: database.key)
     streams.add(stream)
@@ -53,17 +54,19 @@ struct RecordSubscription {
 
   private typealias Start = (
     database: RecordDatabase, position: Int64, reset: Record.ResetReason?,
-    missing: [(id: Int32, error: StoreError)]
+    missing: [(id: Int32, error: StoreError)], feed: RecordFeed
   )
 
   /// Where the log is read from, and whether the client has to start afresh.
   private func begin(_ request: Record.SubscribeRequest) async throws -> Start {
-    try await store.readRecords(feed.database, caller: caller) { transaction, database -> Start in
+    try await store.readRecords(feed.database, caller: caller) {
+      [feed, caller] transaction, database -> Start in
+      let feed = try feed.prepared(in: database)
       let head = try transaction.head()
       guard !request.resumeToken.isEmpty else {
         return (
           database, head, nil,
-          try transaction.missingTargets(of: feed, in: database, caller: caller)
+          try transaction.missingTargets(of: feed, in: database, caller: caller), feed
         )
       }
       do throws(TokenAuthority.Refusal) {
@@ -73,12 +76,12 @@ struct RecordSubscription {
         if position > head { throw .otherHistory }
         let floor = (try? transaction.logFloor()) ?? 0
         if position < floor { throw .expired }
-        return (database, position, nil, [])
+        return (database, position, nil, [], feed)
       } catch {
         switch error {
-        case .expired: return (database, head, .tokenExpired, [])
-        case .otherHistory: return (database, head, .serverRestoredFromBackup, [])
-        case .forged: return (database, head, .tokenUnknown, [])
+        case .expired: return (database, head, .tokenExpired, [], feed)
+        case .otherHistory: return (database, head, .serverRestoredFromBackup, [], feed)
+        case .forged: return (database, head, .tokenUnknown, [], feed)
         // The client's mistake; a reset would hide it.
         case .mismatch:
           throw StoreError.invalid(
@@ -95,7 +98,7 @@ struct RecordSubscription {
     for (index, id) in feed.targetIDs.enumerated() {
       var last: SnapshotPlace?
       repeat {
-        let page = try await store.readRecords(feed.database, caller: caller) { [last] in
+        let page = try await store.readRecords(feed.database, caller: caller) { [last, feed] in
           try $0.feedSnapshot(feed, target: index, in: $1, after: last, limit: Self.pageSize)
         }
         for record in page.records {
@@ -112,7 +115,7 @@ struct RecordSubscription {
   // MARK: The log
 
   /// Until the stream ends.
-  private func follow(
+  private mutating func follow(
     _ stream: RecordStream, from start: Int64, database: Int64
   ) async throws {
     var position = start
@@ -127,8 +130,15 @@ struct RecordSubscription {
         (position, isReading) = hub.next(stream, database: database, position: position)
       }
       if isReading {
-        let page = try await store.readRecords(feed.database, caller: caller) { [position] in
+        let page = try await store.readRecords(feed.database, caller: caller) { [position, feed] in
           try $0.feedPage(feed, in: $1, after: position, limit: Self.pageSize)
+        }
+        if page.isReset {
+          // What was told before may not be his to know, and what was not may be.
+          try await startAfresh(stream)
+          position = page.position
+          lastSent = .now
+          continue
         }
         let count = try await send(page, stream, historical: !caughtUp)
         replayed += count
@@ -152,6 +162,16 @@ struct RecordSubscription {
     }
   }
 
+  /// Tells everything again, by the rights that count now. The token that ends it is the next
+  /// frame's.
+  private mutating func startAfresh(_ stream: RecordStream) async throws {
+    feed = try await store.readRecords(feed.database, caller: caller) { [feed] in
+      try feed.prepared(in: $1)
+    }
+    try await send(.reset(.init(reason: .accessChanged)), historical: true)
+    try await sendSnapshot(stream)
+  }
+
   /// Sends what a page has to tell; the last frame has the token of the page's end, so that the
   /// frames before it are applied together with it. Answers how many there were.
   private func send(
@@ -162,8 +182,8 @@ struct RecordSubscription {
     var waiting: Record.SubscribeResponse?
     while !entries.isEmpty {
       let (frames, used) = try await store.readRecords(feed.database, caller: caller) {
-        [entries] transaction, _ in
-        try transaction.frames(entries, of: feed, caller: caller)
+        [entries, feed, caller] transaction, database in
+        try transaction.frames(entries, of: feed, in: database, caller: caller)
       }
       entries = entries.dropFirst(used)
       for frame in frames {

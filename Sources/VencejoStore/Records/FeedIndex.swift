@@ -30,7 +30,7 @@ public struct FeedIndex<ID: Hashable & Sendable>: Sendable {
     for (index, target) in feed.targets.enumerated() {
       switch target.target {
       case .zone(let zone): zones[zone.zone, default: []].insert(id)
-      case .query(let query): queries.add(Target(feed: id, index: index), query)
+      case .query(let query, _): queries.add(Target(feed: id, index: index), query)
       case .subscription(let saved, let user):
         subscriptions[
           Address(user: user, subscription: saved.subscription), default: []
@@ -65,7 +65,7 @@ public struct FeedIndex<ID: Hashable & Sendable>: Sendable {
         subscriptions[Address(user: address.user, subscription: address.subscription)] ?? [])
     }
     switch touched.change {
-    case .zoneDeleted: return Set(feeds.keys)
+    case .zoneDeleted, .accessChanged: return Set(feeds.keys)
     case .zoneCreated: return found
     case .record(let zone, let old, let new):
       found.formUnion(zones[zone] ?? [])

@@ -11,6 +11,8 @@ public struct ModifyBatch: Sendable {
   public var validateOnly: Bool
   /// The fields that the answer will show; nil: all.
   public var answerKeys: Set<String>?
+  /// Tests put values of several types into one field, as a changed schema leaves them.
+  var checksTypes = true
 
   public init(
     operations: [RecordOperation], atomic: Bool? = nil, requestID: String = "",

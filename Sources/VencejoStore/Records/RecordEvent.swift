@@ -5,6 +5,8 @@ extension EventKind {
   static let zoneDeleted = EventKind(rawValue: 101)
   /// A zone came into being.
   static let zoneCreated = EventKind(rawValue: 102)
+  /// Other rights count: who follows starts afresh.
+  static let accessChanged = EventKind(rawValue: 103)
 }
 
 /// Rides on events of a commit, for who wakes subscribers: what happened in a database.
@@ -20,6 +22,8 @@ public struct RecordsTouched: Sendable {
     /// Of interest to all.
     case zoneDeleted
     case zoneCreated
+    /// Of interest to all.
+    case accessChanged
   }
 }
 

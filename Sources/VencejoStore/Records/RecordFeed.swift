@@ -19,18 +19,18 @@ public struct RecordFeed: Sendable {
   public let database: DatabaseID
   /// Says whether two feeds have the same targets.
   let fingerprint: [UInt8]
-  let targets: [(id: Int32, target: Checked)]
+  private(set) var targets: [(id: Int32, target: Checked)]
 
   enum Checked: Sendable {
     case zone(ZoneID)
-    case query(CheckedQuery)
+    case query(CheckedQuery, RecordQuery)
     case subscription(SubscriptionID, user: Int64)
     case database
 
     func matches(_ record: StoredRecord) -> Bool {
       switch self {
       case .zone(let zone): record.id.zone == zone
-      case .query(let query): query.matches(record)
+      case .query(let query, _): query.matches(record)
       case .subscription, .database: false
       }
     }
@@ -66,7 +66,7 @@ public struct RecordFeed: Sendable {
       case .query(let query):
         writer.int(2)
         query.write(to: &writer)
-        checked.append((id, .query(try query.checked())))
+        checked.append((id, .query(try query.checked(), query)))
       case .subscription(let subscription, let user):
         guard subscription.database == database else {
           throw StoreError(
@@ -83,6 +83,18 @@ public struct RecordFeed: Sendable {
     self.database = database
     self.targets = checked
     fingerprint = Array(SHA256.digest(writer.bytes).prefix(16))
+  }
+
+  /// The feed as the database's schema and its caller's rights have it.
+  ///
+  /// - Throws: As ``RecordDatabase/prepared(_:)``.
+  public func prepared(in database: RecordDatabase) throws(StoreError) -> RecordFeed {
+    var copy = self
+    for (index, target) in targets.enumerated() {
+      guard case .query(_, let query) = target.target else { continue }
+      copy.targets[index].target = .query(try database.prepared(query).checked(), query)
+    }
+    return copy
   }
 
   /// The targets' identifiers, ascending.
@@ -136,6 +148,8 @@ public struct FeedPage: Sendable {
   /// Everything up to here is in this page or before it.
   public var position: Int64
   public var isAtHead: Bool
+  /// Other rights count from here on: the follower starts afresh.
+  public var isReset = false
 }
 
 /// What a subscriber hears about one record or zone.
@@ -197,7 +211,7 @@ extension ReadTransaction {
     _ feed: RecordFeed, in database: RecordDatabase, after position: Int64, limit: Int
   ) throws(StoreError) -> FeedPage {
     let head = try head()
-    var builder = FeedBuilder(feed: feed)
+    var builder = FeedBuilder(feed: feed, access: database.access)
     var end = try addFirings(of: feed, in: database, after: position, limit: limit, to: &builder)
     guard feed.zoneNames != [] else {
       return FeedPage(entries: builder.ordered, position: end, isAtHead: end == head)
@@ -231,7 +245,9 @@ extension ReadTransaction {
     }
     if let failure { throw failure }
     builder.dropFirings(after: end)
-    return FeedPage(entries: builder.ordered, position: end, isAtHead: end == head)
+    return FeedPage(
+      entries: builder.ordered, position: end, isAtHead: end == head,
+      isReset: builder.isReset)
   }
 
   /// The end of the transaction that a position lies in: a token never points into one.
@@ -262,21 +278,23 @@ extension ReadTransaction {
   /// What the first of `entries` have to tell, as things are now, and how many
   /// entries that were: as many as fit an answer, at least one.
   public func frames(
-    _ entries: ArraySlice<FeedEntry>, of feed: RecordFeed, caller: RecordCaller
+    _ entries: ArraySlice<FeedEntry>, of feed: RecordFeed, in database: RecordDatabase,
+    caller: RecordCaller
   ) throws(StoreError) -> (frames: [FeedFrame], used: Int) {
     var frames: [FeedFrame] = []
     var size = 0
     var used = 0
     for entry in entries {
       used += 1
-      size += try add(entry, of: feed, caller: caller, to: &frames)
+      size += try add(entry, of: feed, in: database, caller: caller, to: &frames)
       if size > Self.pageBytes { break }
     }
     return (frames, used)
   }
 
   private func add(
-    _ entry: FeedEntry, of feed: RecordFeed, caller: RecordCaller, to frames: inout [FeedFrame]
+    _ entry: FeedEntry, of feed: RecordFeed, in database: RecordDatabase, caller: RecordCaller,
+    to frames: inout [FeedFrame]
   ) throws(StoreError) -> Int {
     func ids(_ indices: some Sequence<Int>) -> [Int32] {
       indices.sorted().map { feed.targets[$0].id }
@@ -289,8 +307,7 @@ extension ReadTransaction {
         FeedFrame(targets: [target], event: .fired(firing), commitTime: entry.commitTime))
       return 1_000
     case .zoneChanged:
-      guard let database = try recordDatabase(feed.database),
-        let zone = try? recordZone(entry.zone, in: database), zone.key == entry.zoneKey
+      guard let zone = try? recordZone(entry.zone, in: database), zone.key == entry.zoneKey
       else { return 0 }
       frames.append(
         FeedFrame(
@@ -321,7 +338,9 @@ extension ReadTransaction {
       }
       return 0
     }
-    let now = feed.targets.indices.filter { feed.targets[$0].target.matches(row.record) }
+    let now =
+      database.access.mayRead(row.record)
+      ? feed.targets.indices.filter { feed.targets[$0].target.matches(row.record) } : []
     if !now.isEmpty {
       frames.append(
         FeedFrame(
@@ -363,8 +382,11 @@ extension ReadTransaction {
       let next = rows.last.map {
         SortPosition(parts: [], recordName: $0.record.id.record, zone: "")
       }
-      return (rows.map(\.record), next.map { SnapshotPlace(position: $0) })
-    case .query(let query):
+      return (
+        rows.map(\.record).filter { database.access.mayRead($0) },
+        next.map { SnapshotPlace(position: $0) }
+      )
+    case .query(let query, _):
       let run = QueryRun(
         self, query: query.byName, zones: try liveZones(of: database), database: database.id,
         meter: QueryMeter(pageSize: limit))
@@ -394,7 +416,13 @@ private struct FeedBuilder {
   private(set) var bytes = 0
   private var entries: [Key: FeedEntry] = [:]
 
-  init(feed: RecordFeed) { self.feed = feed }
+  let access: RecordAccess
+  private(set) var isReset = false
+
+  init(feed: RecordFeed, access: RecordAccess) {
+    self.feed = feed
+    self.access = access
+  }
 
   private var firings: [FeedEntry] = []
 
@@ -423,6 +451,10 @@ private struct FeedBuilder {
         commitTime: row.int(5))
       return
     }
+    guard kind != .accessChanged else {
+      isReset = true
+      return
+    }
     if !feed.databaseTargets.isEmpty {
       // -1: no record has it.
       entries[Key(zone: zoneKey, record: -1)] = FeedEntry(
@@ -442,7 +474,7 @@ private struct FeedBuilder {
     entry.commitTime = row.int(5)
     entry.actor = keys.actor
     entry.requestID = keys.requestID
-    if let old = keys.old {
+    if let old = keys.old, access.mayRead(old) {
       for (index, target) in feed.targets.enumerated() where target.target.matches(old) {
         entry.matchedBefore.insert(index)
       }

@@ -69,6 +69,10 @@ private struct RecordModification {
   private var newReferences: [RecordID: Int] = [:]
   private var indexer: RecordIndexer
   private var firing: FiringRound?
+  /// The schema as the batch would have it, and as what was written of it has.
+  private var planned: RecordSchema
+  private var grown: RecordSchema
+  private var didGrow = false
 
   init(
     transaction: WriteTransaction, database: RecordDatabase, caller: RecordCaller,
@@ -79,6 +83,8 @@ private struct RecordModification {
     self.caller = caller
     self.batch = batch
     indexer = RecordIndexer(transaction)
+    planned = database.access.schema
+    grown = planned
     var named: [RecordID: Bool] = [:]
     for operation in batch.operations {
       if case .save = operation { named[operation.id] = true } else { named[operation.id] = false }
@@ -118,6 +124,7 @@ private struct RecordModification {
       }
     }
     firing?.end()
+    if didGrow { try transaction.keep(grown, of: database.container, database.environment) }
     return ModifyOutcome(results: results, zones: try finish(changed))
   }
 
@@ -194,20 +201,19 @@ private struct RecordModification {
     }
     let row = try transaction.recordRow(id.record, zone: zone.key, in: database.id)
     let current = row.flatMap { $0.isDeleted ? nil : $0 }
-    if let current, database.id.isPublic, current.record.creator != caller.user,
-      !caller.isAdministrator
-    {
-      return .failure(
-        RecordFailure(
-          StoreError(
-            .permissionDenied, "NOT_THE_CREATOR",
-            "only its creator and administrators change \(id)", metadata: ["record": id.name])))
+    if let current, !database.access.mayWrite(current.record) {
+      return .failure(Self.denied(id, "WRITE"))
     }
     var step: Step
     do throws(RecordFailure) {
       step = Step(
         zone: zone, current: row, plan: try RecordPlan(operation, current: current?.record))
-      if case .save(_, let fields) = step.plan {
+      if case .save(let type, let fields) = step.plan {
+        if current == nil, !database.access.mayCreate(type) { throw Self.denied(id, "CREATE") }
+        if batch.checksTypes {
+          try Self.admit(
+            type, fields, old: current?.record.fields ?? [:], to: &planned, database.environment)
+        }
         step.blob = RecordCoding.encode(fields)
         guard step.blob.count <= RecordRules.maxRecordBytes else { throw Self.tooLarge(id) }
       }
@@ -221,6 +227,24 @@ private struct RecordModification {
       return .failure(RecordFailure(error))
     }
     return .success(step)
+  }
+
+  /// As the schema's own, with an operation's error.
+  private static func admit(
+    _ type: String, _ fields: [String: RecordValue], old: [String: RecordValue],
+    to schema: inout RecordSchema, _ environment: RecordEnvironment
+  ) throws(RecordFailure) {
+    do throws(StoreError) {
+      try schema.admit(type: type, fields: fields, old: old, in: environment)
+    } catch { throw RecordFailure(error) }
+  }
+
+  private static func denied(_ id: RecordID, _ permission: String) -> RecordFailure {
+    RecordFailure(
+      StoreError(
+        .permissionDenied, "PERMISSION_FAILURE",
+        "you have no \(permission) permission for \(id)",
+        metadata: ["record": id.name, "required_permission": permission]))
   }
 
   /// Checks the references of a save that bind, and finds what a delete takes with it.
@@ -279,6 +303,13 @@ private struct RecordModification {
 
   private mutating func apply(_ step: Step, to id: RecordID) throws(StoreError) -> ModifyResult {
     let old = step.current.flatMap { $0.isDeleted ? nil : $0.record }
+    if batch.checksTypes, !batch.validateOnly, case .save(let type, let fields) = step.plan,
+      !grown.knows(type, fields)
+    {
+      try grown.admit(
+        type: type, fields: fields, old: old?.fields ?? [:], in: database.environment)
+      didGrow = true
+    }
     switch step.plan {
     case .nothing:
       return .deleted(

@@ -64,7 +64,7 @@ extension ReadTransaction {
     _ query: RecordQuery, zone: ZoneID?, in database: RecordDatabase, pageSize: Int,
     pageToken: String, meter: QueryMeter
   ) throws(StoreError) -> QueryPage {
-    let checked = try query.checked()
+    let checked = try database.prepared(query).checked()
     var arguments = KeysetWriter()
     arguments.text(zone?.name ?? database.id.name)
     query.write(to: &arguments)
@@ -100,7 +100,7 @@ extension ReadTransaction {
   public func countRecords(
     _ query: RecordQuery, zone: ZoneID?, in database: RecordDatabase, limit: Int64
   ) throws(StoreError) -> (count: Int64, isExact: Bool) {
-    let checked = try query.checked()
+    let checked = try database.prepared(query).checked()
     let zones = try zones(zone, of: database)
     let limit = limit == 0 ? .max : limit
     if checked.test == nil {

@@ -24,7 +24,8 @@ extension ReadTransaction {
   public func record(_ id: RecordID, in database: RecordDatabase) throws(StoreError) -> StoredRecord
   {
     let zone = try recordZone(id.zone, in: database)
-    guard let row = try recordRow(id.record, zone: zone.key, in: database.id), !row.isDeleted
+    guard let row = try recordRow(id.record, zone: zone.key, in: database.id), !row.isDeleted,
+      database.access.mayRead(row.record)
     else { throw RecordPlan.notFound(id).error }
     return row.record
   }
@@ -80,7 +81,7 @@ extension ReadTransaction {
           continue
         }
         let row = try recordRow(id.record, zone: zone.key, in: database.id)
-        if let row, !row.isDeleted {
+        if let row, !row.isDeleted, database.access.mayRead(row.record) {
           size += row.blobSize
           results.append(.success(row.record))
         } else {

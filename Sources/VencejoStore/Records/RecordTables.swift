@@ -24,10 +24,19 @@ public struct StoredZone: Sendable, Hashable {
   public var etag: String { String(key, radix: 36) + "-" + String(createTime, radix: 36) }
 }
 
-/// A database that exists, with its internal key.
-public struct RecordDatabase: Sendable, Hashable {
+/// A database that exists, with its internal key and what its caller may do in it.
+public struct RecordDatabase: Sendable {
   public var id: DatabaseID
   public var key: Int64
+  /// Internal key of the container.
+  var container: Int64 = 0
+  var environment: RecordEnvironment = .development
+  var access: RecordAccess = .all("", RecordSchema())
+
+  init(id: DatabaseID, key: Int64) {
+    self.id = id
+    self.key = key
+  }
 }
 
 /// Who asks.
@@ -108,6 +117,31 @@ extension ReadTransaction {
       WHERE record_container.name = ? AND record_database.name = ?
       """, id.container, id.database
     ) { RecordDatabase(id: id, key: $0.int(0)) }
+  }
+
+  /// The database with the rights that a caller has in it.
+  func recordDatabase(
+    _ id: DatabaseID, for caller: RecordCaller
+  ) throws(StoreError) -> RecordDatabase? {
+    let found = try first(
+      """
+      SELECT d.database_key, c.container_key, c.environment
+      FROM record_database d JOIN record_container c USING (container_key)
+      WHERE c.name = ? AND d.name = ?
+      """, id.container, id.database
+    ) { (key: $0.int(0), container: $0.int(1), environment: $0.int(2)) }
+    guard let found else { return nil }
+    var database = RecordDatabase(id: id, key: found.key)
+    database.container = found.container
+    database.environment = RecordEnvironment(rawValue: found.environment) ?? .production
+    let schema = try schema(ofContainer: found.container, database.environment)
+    database.access =
+      id.isPublic
+      ? RecordAccess(
+        caller.user, isAdministrator: try isAdministrator(caller, ofContainer: found.container),
+        in: schema)
+      : .all(caller.user, schema)
+    return database
   }
 
   private static func zone(_ row: Row, _ database: DatabaseID) -> StoredZone? {

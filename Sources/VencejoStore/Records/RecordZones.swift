@@ -12,13 +12,15 @@ extension Store {
   ) async throws(StoreError) -> R {
     try caller.checkAccess(to: id)
     let found = try await read { transaction -> R? in
-      guard let database = try transaction.recordDatabase(id) else { return nil }
+      guard let database = try transaction.recordDatabase(id, for: caller) else {
+        return nil
+      }
       return try body(transaction, database)
     }
     if let found { return found }
     _ = try await write { try $0.openRecordDatabase(id, caller: caller) }
     return try await read { transaction in
-      guard let database = try transaction.recordDatabase(id) else {
+      guard let database = try transaction.recordDatabase(id, for: caller) else {
         throw StoreError.containerNotFound(id)
       }
       return try body(transaction, database)
@@ -44,19 +46,22 @@ extension WriteTransaction {
   public func openRecordDatabase(
     _ id: DatabaseID, caller: RecordCaller
   ) throws(StoreError) -> RecordDatabase {
-    if let known = try recordDatabase(id) { return known }
+    if let known = try recordDatabase(id, for: caller) { return known }
     var container = try first(
       "SELECT container_key FROM record_container WHERE name = ?", id.container
     ) { $0.int(0) }
     if container == nil {
       guard caller.isAdministrator else { throw .containerNotFound(id) }
-      try run("INSERT INTO record_container(name, create_us) VALUES (?, ?)", id.container, now)
+      try run(
+        "INSERT INTO record_container(name, create_us, update_us) VALUES (?, ?, ?)", id.container,
+        now, now)
       container = lastInsertRowID
     }
     try run(
       "INSERT INTO record_database(container_key, name) VALUES (?, ?)", container, id.database)
-    let database = RecordDatabase(id: id, key: lastInsertRowID)
-    try insertZone(ZoneID.defaultZone, in: database)
+    try insertZone(
+      ZoneID.defaultZone, in: RecordDatabase(id: id, key: lastInsertRowID))
+    guard let database = try recordDatabase(id, for: caller) else { throw .damagedRecord }
     return database
   }
 
@@ -66,7 +71,7 @@ extension WriteTransaction {
   public func createZone(
     _ id: ZoneID, in database: RecordDatabase, caller: RecordCaller
   ) throws(StoreError) -> StoredZone {
-    try checkZoneRights(database.id, caller)
+    try checkZoneRights(database)
     let exists = try first(
       "SELECT 1 FROM record_zone WHERE database_key = ? AND zone = ? AND deleted = 0",
       database.key, id.zone
@@ -87,7 +92,7 @@ extension WriteTransaction {
   public func deleteZone(
     _ id: ZoneID, etag: String, in database: RecordDatabase, caller: RecordCaller
   ) throws(StoreError) {
-    try checkZoneRights(database.id, caller)
+    try checkZoneRights(database)
     guard !id.isDefault else {
       throw StoreError(
         .failedPrecondition, "DEFAULT_ZONE", "the default zone cannot be deleted",
@@ -99,12 +104,19 @@ extension WriteTransaction {
         .aborted, "ETAG_MISMATCH", "\(id) is not the zone of this etag any more",
         metadata: ["resource": id.name])
     }
+    let fired = try fire(id, .deletion, in: database, by: caller)
+    try purge(zone, in: database, fired: fired)
+  }
+
+  /// Takes a zone away with all it holds; the log speaks of that only from here on.
+  func purge(
+    _ zone: StoredZone, in database: RecordDatabase, fired: [FiringAddress] = []
+  ) throws(StoreError) {
     try RecordIndexer.removeZone(zone.key, self)
     try run("DELETE FROM record WHERE zone_key = ?", zone.key)
     try run("DELETE FROM record_echo WHERE zone_key = ?", zone.key)
     // The images before changes go too: the log speaks only of the deletion from here on.
     try run("UPDATE event SET keys = x'' WHERE zone_id = ?", zone.key)
-    let fired = try fire(id, .deletion, in: database, by: caller)
     let position = append(
       .zoneDeleted, zone: zone.key,
       payload: RecordsTouched(database: database.key, change: .zoneDeleted, fired: fired))
@@ -133,14 +145,12 @@ extension WriteTransaction {
     return old.count == 1000
   }
 
-  private func checkZoneRights(
-    _ database: DatabaseID, _ caller: RecordCaller
-  ) throws(StoreError) {
-    guard !database.isPublic || caller.isAdministrator else {
+  private func checkZoneRights(_ database: RecordDatabase) throws(StoreError) {
+    guard case .all = database.access.scope else {
       throw StoreError(
         .permissionDenied, "NOT_AN_ADMINISTRATOR",
         "only administrators make and delete zones of the public database",
-        metadata: ["resource": database.name])
+        metadata: ["resource": database.id.name])
     }
   }
 
@@ -154,7 +164,7 @@ extension WriteTransaction {
     return try round.place(zone, reason, type: nil, position: head() + 1)
   }
 
-  private func insertZone(
+  func insertZone(
     _ zone: String, in database: RecordDatabase, fired: [FiringAddress] = []
   ) throws(StoreError) {
     try run(
@@ -172,13 +182,13 @@ extension WriteTransaction {
 }
 
 extension StoreError {
-  static func containerNotFound(_ id: DatabaseID) -> StoreError {
+  static func containerNotFound(_ id: DatabaseID) -> StoreError { containerNotFound(id.container) }
+
+  static func containerNotFound(_ container: String) -> StoreError {
     StoreError(
       .notFound, "CONTAINER_NOT_FOUND",
-      "containers/\(id.container) does not exist; an administrator makes it by using it",
-      metadata: ["resource": "containers/\(id.container)"],
-      details: [
-        .resource(type: "vencejo.record.v1.Container", name: "containers/\(id.container)")
-      ])
+      "containers/\(container) does not exist; an administrator makes it, or uses it first",
+      metadata: ["resource": "containers/\(container)"],
+      details: [.resource(type: "vencejo.record.v1.Container", name: "containers/\(container)")])
   }
 }

@@ -15,7 +15,7 @@ import Testing
     for index in 0..<120 { records.append(try generator.record("r\(index)", zone: bench.zone)) }
     records.append(try generator.record("é", zone: bench.zone))
     records.append(try generator.record("e\u{301}", zone: bench.zone))
-    let stored = try await bench.save(records).map { try #require($0.saved) }
+    let stored = try await bench.save(records, mixed: true).map { try #require($0.saved) }
     // Half of them change, so that the index goes through updates too.
     var changes: [StoredRecord] = []
     for record in stored.prefix(60) {
@@ -23,7 +23,9 @@ import Testing
       next.changeTag = record.changeTag
       changes.append(next)
     }
-    let changed = try await bench.save(changes, policy: .replace).map { try #require($0.saved) }
+    let changed = try await bench.save(changes, policy: .replace, mixed: true).map {
+      try #require($0.saved)
+    }
     let all = changed + stored.dropFirst(60)
 
     var matched = 0

@@ -27,7 +27,7 @@ import VencejoSQLite
         if index % 2 == 0 { fields["half"] = .double(Double(index) / 3) }
         return try bench.record("r\(index)", fields)
       }
-      try await bench.save(records)
+      try await bench.save(records, mixed: true)
     }
   }
 

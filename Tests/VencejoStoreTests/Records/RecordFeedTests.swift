@@ -153,7 +153,9 @@ import Testing
       let page = try transaction.feedPage(feed, in: database, after: start, limit: 10)
       let other = RecordCaller(key: 2, user: "ada", isAdministrator: false)
       return try [caller, other].map {
-        try transaction.frames(page.entries[...], of: feed, caller: $0).frames
+        try transaction.frames(
+          page.entries[...], of: feed, in: database, caller: $0
+        ).frames
       }
     }
     let ids = frames.map { frames -> String? in
@@ -220,8 +222,8 @@ private struct Follower {
     }
     try await between()
     let entries = page.entries
-    let frames = try await read { [feed, caller = bench.caller] transaction, _ in
-      try transaction.frames(entries[...], of: feed, caller: caller).frames
+    let frames = try await read { [feed, caller = bench.caller] transaction, database in
+      try transaction.frames(entries[...], of: feed, in: database, caller: caller).frames
     }
     for frame in frames {
       for target in frame.targets {

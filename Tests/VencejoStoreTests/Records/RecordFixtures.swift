@@ -158,11 +158,11 @@ struct RecordBench {
 
   @discardableResult
   func save(
-    _ records: [StoredRecord], policy: SavePolicy = .ifServerRecordUnchanged
+    _ records: [StoredRecord], policy: SavePolicy = .ifServerRecordUnchanged, mixed: Bool = false
   ) async throws -> [ModifyResult] {
-    try await modify(
-      ModifyBatch(operations: records.map { .save($0, changedKeys: [], policy) })
-    ).results
+    var batch = ModifyBatch(operations: records.map { .save($0, changedKeys: [], policy) })
+    batch.checksTypes = !mixed
+    return try await modify(batch).results
   }
 
   func query(_ query: RecordQuery, pageSize: Int = 1_000, pageToken: String = "") async throws

@@ -236,7 +236,7 @@ import Testing
     }
     #expect(try await save(bob).saved?.creator == "bob")
     let eve = RecordCaller(key: 3, user: "eve", isAdministrator: false)
-    #expect(try await save(eve).reason == "NOT_THE_CREATOR")
+    #expect(try await save(eve).reason == "PERMISSION_FAILURE")
     #expect(try await save(bench.caller).saved?.creator == "bob")
     // Containers come into being only by an administrator's hand.
     let fresh = try DatabaseID(container: "fresh", database: "u-bob")

@@ -29,7 +29,7 @@ import Testing
       bench.record(
         "l",
         [
-          "p": .list([
+          "ps": .list([
             .reference(RecordReference(zone: "z", record: "other", action: .deleteSelf)),
             .reference(RecordReference(zone: "z", record: "aa", action: .deleteSelf)),
           ])

@@ -41,7 +41,7 @@ struct FiringRound {
         firesOn.contains(reason), zone == nil || zone == image.id.zone.zone,
         // The old image is what a deletion is told by; what an update brings in counts, and what
         // it takes out does not, as in CloudKit.
-        try query.checked().matches(image)
+        try query.checked().matches(image), try mayRead(entry, image)
       else { continue }
       fired.append(try fire(entry, reason, image.id.zone, image, position))
       if once { try remove(key) }
@@ -69,6 +69,24 @@ struct FiringRound {
       fired.append(try fire(entry, reason, zone, nil, position))
     }
     return fired
+  }
+
+  /// Whether the subscription's user may read the record now.
+  private func mayRead(
+    _ entry: SubscriptionBoard.Entry, _ record: StoredRecord
+  ) throws(StoreError) -> Bool {
+    guard database.id.isPublic else { return true }
+    let everybody = RecordAccess("", isAdministrator: false, in: database.access.schema)
+    if everybody.mayRead(record) { return true }
+    guard let user = try transaction.userID(entry.user) else { return false }
+    let caller = RecordCaller(
+      key: entry.user, user: "\(user)",
+      isAdministrator: try transaction.isServerAdministrator(entry.user))
+    return RecordAccess(
+      caller.user,
+      isAdministrator: try transaction.isAdministrator(caller, ofContainer: database.container),
+      in: database.access.schema
+    ).mayRead(record)
   }
 
   private mutating func remove(_ key: Int64) throws(StoreError) {
