@@ -49,6 +49,8 @@ let package = Package(
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(
+      name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CTerminal"),
 
     // Floor 1.
@@ -57,6 +59,7 @@ let package = Package(
     room("VencejoSQLite", ["CSQLite"]),
     room("VencejoCrypto", ["COpenSSL"]),
     room("VencejoCompression", ["CZlib"]),
+    room("VencejoHTTPClient", ["CCurl"]),
     room("VencejoDescriptors", ["VencejoProtobuf"]),
     room("VencejoJSON", ["VencejoDescriptors", "VencejoProtobuf"]),
     room("VencejoText", ["VencejoDescriptors", "VencejoProtobuf"]),
@@ -79,7 +82,7 @@ let package = Package(
       "VencejoServer",
       [
         "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoJSON",
-        "VencejoStore", "VencejoCrypto",
+        "VencejoStore", "VencejoCrypto", "VencejoHTTPClient",
       ]),
     room(
       "VencejoTools",
@@ -99,7 +102,7 @@ let package = Package(
       name: "vencejo",
       dependencies: [
         "VencejoServer", "VencejoStore", "VencejoCrypto", "VencejoConsole", "VencejoTools",
-        "VencejoRPC", "VencejoHTTP2", "VencejoObservability",
+        "VencejoRPC", "VencejoHTTP2", "VencejoObservability", "VencejoHTTPClient",
       ],
       swiftSettings: settings),
     .executableTarget(
@@ -203,12 +206,13 @@ let package = Package(
     tests("VencejoSQLiteTests", ["VencejoSQLite"]),
     tests("VencejoCryptoTests", ["VencejoCrypto"]),
     tests("VencejoCompressionTests", ["VencejoCompression"]),
+    tests("VencejoHTTPClientTests", ["VencejoHTTPClient"]),
     tests("VencejoStoreTests", ["VencejoStore", "VencejoSQLite", "VencejoCrypto"]),
     tests(
       "VencejoServerTests",
       [
         "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf",
-        "VencejoStore", "VencejoCrypto",
+        "VencejoStore", "VencejoCrypto", "VencejoHTTPClient",
       ]),
     .testTarget(
       name: "ModelTests",

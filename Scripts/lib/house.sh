@@ -16,7 +16,7 @@ die() {
 }
 
 # Debian's names for what the package links with, and for what the tests add.
-build_packages=(libnghttp2-dev libssl-dev libsqlite3-dev zlib1g-dev pkg-config)
+build_packages=(libnghttp2-dev libssl-dev libsqlite3-dev libcurl4-openssl-dev zlib1g-dev pkg-config)
 test_packages=(openssl protobuf-compiler libprotobuf-dev libprotobuf-c-dev)
 peer_packages=(
   g++ make libgrpc++-dev protobuf-c-compiler protobuf-compiler-grpc nghttp2-client nghttp2-server tmux

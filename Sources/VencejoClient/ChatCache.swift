@@ -135,8 +135,9 @@ struct ChatContents: Sendable {
         let chat = Self.chatName(of: settings.name)
         chats[chat]?.chat.settings = settings
         if let chat = chats[chat]?.chat { changes.append(.chat(chat)) }
-      // Profiles are not held here, and what is not kept is for who looks now.
-      case .profileChanged?, .typing?, .presence?: break
+      // Profiles and notifications are not held here, and what is not kept is for who looks now.
+      case .profileChanged?, .notificationCreated?, .notificationsRead?: break
+      case .typing?, .presence?: break
       case .heartbeat?, .closing?, nil: break
       }
     }

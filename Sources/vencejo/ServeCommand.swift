@@ -1,4 +1,5 @@
 import VencejoHTTP2
+import VencejoHTTPClient
 import VencejoRPC
 import VencejoServer
 import VencejoStore
@@ -19,6 +20,8 @@ enum ServeCommand {
       --threads N        event loops (default: one per core)
       --open-sign-up     let callers from other machines make accounts; without it only
                          callers on loopback and Unix sockets may
+      --hook-network A/N hooks may also reach this private network, and by plain http; may be
+                         repeated
       --behind-proxy     callers on loopback are not the operator: everybody comes from there
       --tls-cert FILE    cipher TCP connections; the certificate, followed by its issuers'
                          (PEM); Unix sockets stay plain. SIGHUP reads the files anew
@@ -36,7 +39,7 @@ enum ServeCommand {
     [
       .init("listen", short: "l", value: true), .init("data", short: "d", value: true),
       .init("threads", value: true), .init("open-sign-up"), .init("behind-proxy"),
-      .init("help", short: "h"),
+      .init("hook-network", value: true), .init("help", short: "h"),
     ] + TLSOptions.server + Log.options + ServeObservability.options
 
   static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
@@ -78,6 +81,13 @@ enum ServeCommand {
     var settings = Backend.Configuration(directory: arguments["data"] ?? "data")
     settings.isSignUpOpen = arguments.has("open-sign-up")
     settings.trustsLoopback = !arguments.has("behind-proxy")
+    settings.hookPolicy = NetworkPolicy(
+      allowed: try arguments.all("hook-network").map { text in
+        guard let range = NetworkRange(text) else {
+          throw ArgumentList.Fault("'\(text)' is no network: write as 10.0.0.0/8")
+        }
+        return range
+      })
     // Before everything it is to show.
     let channelz: [any Service] = arguments.has("channelz") ? [Channelz()] : []
     let observability = try ServeObservability(arguments, log)

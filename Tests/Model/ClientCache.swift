@@ -135,6 +135,7 @@ struct ClientCache: Sendable {
         chats[event.chat]?.read = event.readSequence
       }
     case .caughtUp?, .heartbeat?, .closing?, .profileChanged?, .typing?, .presence?, nil: break
+    case .notificationCreated?, .notificationsRead?: break
     }
   }
 

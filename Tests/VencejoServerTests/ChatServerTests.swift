@@ -158,14 +158,15 @@ import VencejoRPC
         if !page.moreAvailable { break }
       }
       #expect(pages >= 3)
-      #expect(events.count == 7)
+      #expect(events.count == 8)
       // Frames of one transaction together, and only the last with a token.
-      #expect(events.map(\.resumeToken.isEmpty) == [true] + Array(repeating: false, count: 6))
+      #expect(
+        events.map(\.resumeToken.isEmpty) == [true, true] + Array(repeating: false, count: 6))
       let stream = ben.subscribe { $0.resumeToken = start.resumeToken }
       var streamed: [Chat.SubscribeResponse] = []
       for try await frame in stream {
         if case .caughtUp(let caughtUp)? = frame.event {
-          #expect(caughtUp.replayedEventCount == 7)
+          #expect(caughtUp.replayedEventCount == 8)
           #expect(caughtUp.totalUnreadCount == 5)
           break
         }

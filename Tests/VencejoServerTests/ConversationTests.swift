@@ -108,13 +108,14 @@ import VencejoServer
         case .messageCreated(let event)?:
           if case .text(let text)? = event.message?.content?.kind { text.text } else { "note" }
         case .memberChanged?: "member"
+        case .notificationCreated?: "notification"
         case .chatRemoved(let event)?: "\(event.reason)"
         default: "?"
         }
       }
       #expect(
         kinds == [
-          "chat", "note", "member", "during", "note", "member",
+          "chat", "note", "member", "notification", "during", "note", "member",
           "\(Chat.ChatRemovalReason.removed)",
         ])
       #expect(heard.last?.resumeToken.isEmpty == false)

@@ -39,7 +39,7 @@ import VencejoCrypto
   @Test func eventsOfOneTransactionStayTogether() async throws {
     let page = try await log(ben, limit: 1)
     #expect(page.entries.count == 1)
-    #expect(page.entries[0].events.count == 2)
+    #expect(page.entries[0].events.count == 3)
     #expect(page.entries[0].position == page.position)
     #expect(page.isAtHead)
     #expect(page.chats == [chat.key])

@@ -82,7 +82,12 @@ import VencejoSQLite
         return
       }
       #expect(first.id == chat.id && first.lastSequence == 2)
-      #expect(heard.count == 4)
+      #expect(heard.count == 5)
+      guard case .notificationCreated(let notification)? = heard.last else {
+        Issue.record("\(heard)")
+        return
+      }
+      #expect(notification.kind == .addedToChat && notification.actor == ana.id)
       // A repeat changes nothing.
       let again = try await world.write {
         try $0.addMembers([ben.id], role: nil, to: chat.id, by: ana.key)

@@ -52,6 +52,7 @@ private struct ClientCache: Equatable {
       }
     case .unreadChanged(let chat, let unread, _, _):
       chats[chat]?.unread = unread.count
+    case .notificationCreated: break
     default: Issue.record("\(event)")
     }
   }

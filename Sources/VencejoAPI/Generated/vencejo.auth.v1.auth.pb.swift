@@ -56,63 +56,66 @@ extension Auth {
       aW9ucxgBIAEoCFILYWxsU2Vzc2lvbnMiEQoPU2lnbk91dFJlc3BvbnNlIrgBChVDaGFuZ2VQYXNzd29yZFJlcXVlc3QSKQoQ\
       Y3VycmVudF9wYXNzd29yZBgBIAEoCVIPY3VycmVudFBhc3N3b3JkEiEKDG5ld19wYXNzd29yZBgCIAEoCVILbmV3UGFzc3dv\
       cmQSNwoVcmV2b2tlX290aGVyX3Nlc3Npb25zGAMgASgISABSE3Jldm9rZU90aGVyU2Vzc2lvbnOIAQFCGAoWX3Jldm9rZV9v\
-      dGhlcl9zZXNzaW9ucyIYChZDaGFuZ2VQYXNzd29yZFJlc3BvbnNlIlgKFFJlc2V0UGFzc3dvcmRSZXF1ZXN0Eh0KCnJlc2V0\
-      X2NvZGUYASABKAlSCXJlc2V0Q29kZRIhCgxuZXdfcGFzc3dvcmQYAiABKAlSC25ld1Bhc3N3b3JkIhcKFVJlc2V0UGFzc3dv\
-      cmRSZXNwb25zZSIkCg5HZXRVc2VyUmVxdWVzdBISCgRuYW1lGAEgASgJUgRuYW1lIjwKD0dldFVzZXJSZXNwb25zZRIpCgR1\
-      c2VyGAEgASgLMhUudmVuY2Vqby5hdXRoLnYxLlVzZXJSBHVzZXIiewoRVXBkYXRlVXNlclJlcXVlc3QSKQoEdXNlchgBIAEo\
-      CzIVLnZlbmNlam8uYXV0aC52MS5Vc2VyUgR1c2VyEjsKC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZp\
-      ZWxkTWFza1IKdXBkYXRlTWFzayI/ChJVcGRhdGVVc2VyUmVzcG9uc2USKQoEdXNlchgBIAEoCzIVLnZlbmNlam8uYXV0aC52\
-      MS5Vc2VyUgR1c2VyIjsKEURlbGV0ZVVzZXJSZXF1ZXN0EhIKBG5hbWUYASABKAlSBG5hbWUSEgoEZXRhZxgCIAEoCVIEZXRh\
-      ZyI/ChJEZWxldGVVc2VyUmVzcG9uc2USKQoEdXNlchgBIAEoCzIVLnZlbmNlam8uYXV0aC52MS5Vc2VyUgR1c2VyIk4KEExp\
-      c3RVc2Vyc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgFUghwYWdlU2l6ZRIdCgpwYWdlX3Rva2VuGAIgASgJUglwYWdlVG9r\
-      ZW4iaAoRTGlzdFVzZXJzUmVzcG9uc2USKwoFdXNlcnMYASADKAsyFS52ZW5jZWpvLmF1dGgudjEuVXNlclIFdXNlcnMSJgoP\
-      bmV4dF9wYWdlX3Rva2VuGAIgASgJUg1uZXh0UGFnZVRva2VuIrgBChNTZXRVc2VyU3RhdGVSZXF1ZXN0EhIKBG5hbWUYASAB\
-      KAlSBG5hbWUSMAoFc3RhdGUYAiABKA4yGi52ZW5jZWpvLmF1dGgudjEuVXNlclN0YXRlUgVzdGF0ZRIvCgRyb2xlGAMgASgO\
-      MhsudmVuY2Vqby5hdXRoLnYxLlNlcnZlclJvbGVSBHJvbGUSFgoGcmVhc29uGAQgASgJUgZyZWFzb24SEgoEZXRhZxgFIAEo\
-      CVIEZXRhZyJBChRTZXRVc2VyU3RhdGVSZXNwb25zZRIpCgR1c2VyGAEgASgLMhUudmVuY2Vqby5hdXRoLnYxLlVzZXJSBHVz\
-      ZXIiaQoTTGlzdFNlc3Npb25zUmVxdWVzdBIWCgZwYXJlbnQYASABKAlSBnBhcmVudBIbCglwYWdlX3NpemUYAiABKAVSCHBh\
-      Z2VTaXplEh0KCnBhZ2VfdG9rZW4YAyABKAlSCXBhZ2VUb2tlbiJ0ChRMaXN0U2Vzc2lvbnNSZXNwb25zZRI0CghzZXNzaW9u\
-      cxgBIAMoCzIYLnZlbmNlam8uYXV0aC52MS5TZXNzaW9uUghzZXNzaW9ucxImCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAlSDW5l\
-      eHRQYWdlVG9rZW4iKgoUUmV2b2tlU2Vzc2lvblJlcXVlc3QSEgoEbmFtZRgBIAEoCVIEbmFtZSIXChVSZXZva2VTZXNzaW9u\
-      UmVzcG9uc2UidwobQ3JlYXRlU2VydmljZUFjY291bnRSZXF1ZXN0Eh0KCnJlcXVlc3RfaWQYASABKAlSCXJlcXVlc3RJZBIW\
-      CgZoYW5kbGUYAiABKAlSBmhhbmRsZRIhCgxkaXNwbGF5X25hbWUYAyABKAlSC2Rpc3BsYXlOYW1lIkkKHENyZWF0ZVNlcnZp\
-      Y2VBY2NvdW50UmVzcG9uc2USKQoEdXNlchgBIAEoCzIVLnZlbmNlam8uYXV0aC52MS5Vc2VyUgR1c2VyIn4KE0NyZWF0ZUFw\
-      aUtleVJlcXVlc3QSHQoKcmVxdWVzdF9pZBgBIAEoCVIJcmVxdWVzdElkEhYKBnBhcmVudBgCIAEoCVIGcGFyZW50EjAKB2Fw\
-      aV9rZXkYAyABKAsyFy52ZW5jZWpvLmF1dGgudjEuQXBpS2V5UgZhcGlLZXkiYAoUQ3JlYXRlQXBpS2V5UmVzcG9uc2USMAoH\
-      YXBpX2tleRgBIAEoCzIXLnZlbmNlam8uYXV0aC52MS5BcGlLZXlSBmFwaUtleRIWCgZzZWNyZXQYAiABKAlSBnNlY3JldCJo\
-      ChJMaXN0QXBpS2V5c1JlcXVlc3QSFgoGcGFyZW50GAEgASgJUgZwYXJlbnQSGwoJcGFnZV9zaXplGAIgASgFUghwYWdlU2l6\
-      ZRIdCgpwYWdlX3Rva2VuGAMgASgJUglwYWdlVG9rZW4icQoTTGlzdEFwaUtleXNSZXNwb25zZRIyCghhcGlfa2V5cxgBIAMo\
-      CzIXLnZlbmNlam8uYXV0aC52MS5BcGlLZXlSB2FwaUtleXMSJgoPbmV4dF9wYWdlX3Rva2VuGAIgASgJUg1uZXh0UGFnZVRv\
-      a2VuIikKE1Jldm9rZUFwaUtleVJlcXVlc3QSEgoEbmFtZRgBIAEoCVIEbmFtZSIWChRSZXZva2VBcGlLZXlSZXNwb25zZSpg\
-      CgpTZXJ2ZXJSb2xlEhsKF1NFUlZFUl9ST0xFX1VOU1BFQ0lGSUVEEAASFgoSU0VSVkVSX1JPTEVfTUVNQkVSEAESHQoZU0VS\
-      VkVSX1JPTEVfQURNSU5JU1RSQVRPUhACKnAKCVVzZXJTdGF0ZRIaChZVU0VSX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRVVNF\
-      Ul9TVEFURV9BQ1RJVkUQARIYChRVU0VSX1NUQVRFX1NVU1BFTkRFRBADEhYKElVTRVJfU1RBVEVfREVMRVRFRBAEKlkKCFVz\
-      ZXJLaW5kEhkKFVVTRVJfS0lORF9VTlNQRUNJRklFRBAAEhMKD1VTRVJfS0lORF9IVU1BThABEh0KGVVTRVJfS0lORF9TRVJW\
-      SUNFX0FDQ09VTlQQAjLqDAoLQXV0aFNlcnZpY2USXgoNR2V0U2VydmVySW5mbxIlLnZlbmNlam8uYXV0aC52MS5HZXRTZXJ2\
-      ZXJJbmZvUmVxdWVzdBomLnZlbmNlam8uYXV0aC52MS5HZXRTZXJ2ZXJJbmZvUmVzcG9uc2USSQoGU2lnblVwEh4udmVuY2Vq\
-      by5hdXRoLnYxLlNpZ25VcFJlcXVlc3QaHy52ZW5jZWpvLmF1dGgudjEuU2lnblVwUmVzcG9uc2USSQoGU2lnbkluEh4udmVu\
-      Y2Vqby5hdXRoLnYxLlNpZ25JblJlcXVlc3QaHy52ZW5jZWpvLmF1dGgudjEuU2lnbkluUmVzcG9uc2USYQoOUmVmcmVzaFNl\
-      c3Npb24SJi52ZW5jZWpvLmF1dGgudjEuUmVmcmVzaFNlc3Npb25SZXF1ZXN0GicudmVuY2Vqby5hdXRoLnYxLlJlZnJlc2hT\
-      ZXNzaW9uUmVzcG9uc2USTAoHU2lnbk91dBIfLnZlbmNlam8uYXV0aC52MS5TaWduT3V0UmVxdWVzdBogLnZlbmNlam8uYXV0\
-      aC52MS5TaWduT3V0UmVzcG9uc2USYQoOQ2hhbmdlUGFzc3dvcmQSJi52ZW5jZWpvLmF1dGgudjEuQ2hhbmdlUGFzc3dvcmRS\
-      ZXF1ZXN0GicudmVuY2Vqby5hdXRoLnYxLkNoYW5nZVBhc3N3b3JkUmVzcG9uc2USXgoNUmVzZXRQYXNzd29yZBIlLnZlbmNl\
-      am8uYXV0aC52MS5SZXNldFBhc3N3b3JkUmVxdWVzdBomLnZlbmNlam8uYXV0aC52MS5SZXNldFBhc3N3b3JkUmVzcG9uc2US\
-      TAoHR2V0VXNlchIfLnZlbmNlam8uYXV0aC52MS5HZXRVc2VyUmVxdWVzdBogLnZlbmNlam8uYXV0aC52MS5HZXRVc2VyUmVz\
-      cG9uc2USVQoKVXBkYXRlVXNlchIiLnZlbmNlam8uYXV0aC52MS5VcGRhdGVVc2VyUmVxdWVzdBojLnZlbmNlam8uYXV0aC52\
-      MS5VcGRhdGVVc2VyUmVzcG9uc2USVQoKRGVsZXRlVXNlchIiLnZlbmNlam8uYXV0aC52MS5EZWxldGVVc2VyUmVxdWVzdBoj\
-      LnZlbmNlam8uYXV0aC52MS5EZWxldGVVc2VyUmVzcG9uc2USUgoJTGlzdFVzZXJzEiEudmVuY2Vqby5hdXRoLnYxLkxpc3RV\
-      c2Vyc1JlcXVlc3QaIi52ZW5jZWpvLmF1dGgudjEuTGlzdFVzZXJzUmVzcG9uc2USWwoMU2V0VXNlclN0YXRlEiQudmVuY2Vq\
-      by5hdXRoLnYxLlNldFVzZXJTdGF0ZVJlcXVlc3QaJS52ZW5jZWpvLmF1dGgudjEuU2V0VXNlclN0YXRlUmVzcG9uc2USWwoM\
-      TGlzdFNlc3Npb25zEiQudmVuY2Vqby5hdXRoLnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaJS52ZW5jZWpvLmF1dGgudjEuTGlz\
-      dFNlc3Npb25zUmVzcG9uc2USXgoNUmV2b2tlU2Vzc2lvbhIlLnZlbmNlam8uYXV0aC52MS5SZXZva2VTZXNzaW9uUmVxdWVz\
-      dBomLnZlbmNlam8uYXV0aC52MS5SZXZva2VTZXNzaW9uUmVzcG9uc2UScwoUQ3JlYXRlU2VydmljZUFjY291bnQSLC52ZW5j\
-      ZWpvLmF1dGgudjEuQ3JlYXRlU2VydmljZUFjY291bnRSZXF1ZXN0Gi0udmVuY2Vqby5hdXRoLnYxLkNyZWF0ZVNlcnZpY2VB\
-      Y2NvdW50UmVzcG9uc2USWwoMQ3JlYXRlQXBpS2V5EiQudmVuY2Vqby5hdXRoLnYxLkNyZWF0ZUFwaUtleVJlcXVlc3QaJS52\
-      ZW5jZWpvLmF1dGgudjEuQ3JlYXRlQXBpS2V5UmVzcG9uc2USWAoLTGlzdEFwaUtleXMSIy52ZW5jZWpvLmF1dGgudjEuTGlz\
-      dEFwaUtleXNSZXF1ZXN0GiQudmVuY2Vqby5hdXRoLnYxLkxpc3RBcGlLZXlzUmVzcG9uc2USWwoMUmV2b2tlQXBpS2V5EiQu\
-      dmVuY2Vqby5hdXRoLnYxLlJldm9rZUFwaUtleVJlcXVlc3QaJS52ZW5jZWpvLmF1dGgudjEuUmV2b2tlQXBpS2V5UmVzcG9u\
-      c2VCYQoTZGV2LnZlbmNlam8uYXV0aC52MVABWiJ2ZW5jZWpvLmV4YW1wbGUvZ2VuL2F1dGgvdjE7YXV0aHYxqgIPVmVuY2Vq\
-      by5BdXRoLlYx6gIRVmVuY2Vqbzo6QXV0aDo6VjFiBnByb3RvMw==
+      dGhlcl9zZXNzaW9ucyIYChZDaGFuZ2VQYXNzd29yZFJlc3BvbnNlIj0KG1JlcXVlc3RQYXNzd29yZFJlc2V0UmVxdWVzdBIe\
+      CgppZGVudGlmaWVyGAEgASgJUgppZGVudGlmaWVyIh4KHFJlcXVlc3RQYXNzd29yZFJlc2V0UmVzcG9uc2UiWAoUUmVzZXRQ\
+      YXNzd29yZFJlcXVlc3QSHQoKcmVzZXRfY29kZRgBIAEoCVIJcmVzZXRDb2RlEiEKDG5ld19wYXNzd29yZBgCIAEoCVILbmV3\
+      UGFzc3dvcmQiFwoVUmVzZXRQYXNzd29yZFJlc3BvbnNlIiQKDkdldFVzZXJSZXF1ZXN0EhIKBG5hbWUYASABKAlSBG5hbWUi\
+      PAoPR2V0VXNlclJlc3BvbnNlEikKBHVzZXIYASABKAsyFS52ZW5jZWpvLmF1dGgudjEuVXNlclIEdXNlciJ7ChFVcGRhdGVV\
+      c2VyUmVxdWVzdBIpCgR1c2VyGAEgASgLMhUudmVuY2Vqby5hdXRoLnYxLlVzZXJSBHVzZXISOwoLdXBkYXRlX21hc2sYAiAB\
+      KAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrUgp1cGRhdGVNYXNrIj8KElVwZGF0ZVVzZXJSZXNwb25zZRIpCgR1c2Vy\
+      GAEgASgLMhUudmVuY2Vqby5hdXRoLnYxLlVzZXJSBHVzZXIiOwoRRGVsZXRlVXNlclJlcXVlc3QSEgoEbmFtZRgBIAEoCVIE\
+      bmFtZRISCgRldGFnGAIgASgJUgRldGFnIj8KEkRlbGV0ZVVzZXJSZXNwb25zZRIpCgR1c2VyGAEgASgLMhUudmVuY2Vqby5h\
+      dXRoLnYxLlVzZXJSBHVzZXIiTgoQTGlzdFVzZXJzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKAVSCHBhZ2VTaXplEh0KCnBh\
+      Z2VfdG9rZW4YAiABKAlSCXBhZ2VUb2tlbiJoChFMaXN0VXNlcnNSZXNwb25zZRIrCgV1c2VycxgBIAMoCzIVLnZlbmNlam8u\
+      YXV0aC52MS5Vc2VyUgV1c2VycxImCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAlSDW5leHRQYWdlVG9rZW4iuAEKE1NldFVzZXJT\
+      dGF0ZVJlcXVlc3QSEgoEbmFtZRgBIAEoCVIEbmFtZRIwCgVzdGF0ZRgCIAEoDjIaLnZlbmNlam8uYXV0aC52MS5Vc2VyU3Rh\
+      dGVSBXN0YXRlEi8KBHJvbGUYAyABKA4yGy52ZW5jZWpvLmF1dGgudjEuU2VydmVyUm9sZVIEcm9sZRIWCgZyZWFzb24YBCAB\
+      KAlSBnJlYXNvbhISCgRldGFnGAUgASgJUgRldGFnIkEKFFNldFVzZXJTdGF0ZVJlc3BvbnNlEikKBHVzZXIYASABKAsyFS52\
+      ZW5jZWpvLmF1dGgudjEuVXNlclIEdXNlciJpChNMaXN0U2Vzc2lvbnNSZXF1ZXN0EhYKBnBhcmVudBgBIAEoCVIGcGFyZW50\
+      EhsKCXBhZ2Vfc2l6ZRgCIAEoBVIIcGFnZVNpemUSHQoKcGFnZV90b2tlbhgDIAEoCVIJcGFnZVRva2VuInQKFExpc3RTZXNz\
+      aW9uc1Jlc3BvbnNlEjQKCHNlc3Npb25zGAEgAygLMhgudmVuY2Vqby5hdXRoLnYxLlNlc3Npb25SCHNlc3Npb25zEiYKD25l\
+      eHRfcGFnZV90b2tlbhgCIAEoCVINbmV4dFBhZ2VUb2tlbiIqChRSZXZva2VTZXNzaW9uUmVxdWVzdBISCgRuYW1lGAEgASgJ\
+      UgRuYW1lIhcKFVJldm9rZVNlc3Npb25SZXNwb25zZSJ3ChtDcmVhdGVTZXJ2aWNlQWNjb3VudFJlcXVlc3QSHQoKcmVxdWVz\
+      dF9pZBgBIAEoCVIJcmVxdWVzdElkEhYKBmhhbmRsZRgCIAEoCVIGaGFuZGxlEiEKDGRpc3BsYXlfbmFtZRgDIAEoCVILZGlz\
+      cGxheU5hbWUiSQocQ3JlYXRlU2VydmljZUFjY291bnRSZXNwb25zZRIpCgR1c2VyGAEgASgLMhUudmVuY2Vqby5hdXRoLnYx\
+      LlVzZXJSBHVzZXIifgoTQ3JlYXRlQXBpS2V5UmVxdWVzdBIdCgpyZXF1ZXN0X2lkGAEgASgJUglyZXF1ZXN0SWQSFgoGcGFy\
+      ZW50GAIgASgJUgZwYXJlbnQSMAoHYXBpX2tleRgDIAEoCzIXLnZlbmNlam8uYXV0aC52MS5BcGlLZXlSBmFwaUtleSJgChRD\
+      cmVhdGVBcGlLZXlSZXNwb25zZRIwCgdhcGlfa2V5GAEgASgLMhcudmVuY2Vqby5hdXRoLnYxLkFwaUtleVIGYXBpS2V5EhYK\
+      BnNlY3JldBgCIAEoCVIGc2VjcmV0ImgKEkxpc3RBcGlLZXlzUmVxdWVzdBIWCgZwYXJlbnQYASABKAlSBnBhcmVudBIbCglw\
+      YWdlX3NpemUYAiABKAVSCHBhZ2VTaXplEh0KCnBhZ2VfdG9rZW4YAyABKAlSCXBhZ2VUb2tlbiJxChNMaXN0QXBpS2V5c1Jl\
+      c3BvbnNlEjIKCGFwaV9rZXlzGAEgAygLMhcudmVuY2Vqby5hdXRoLnYxLkFwaUtleVIHYXBpS2V5cxImCg9uZXh0X3BhZ2Vf\
+      dG9rZW4YAiABKAlSDW5leHRQYWdlVG9rZW4iKQoTUmV2b2tlQXBpS2V5UmVxdWVzdBISCgRuYW1lGAEgASgJUgRuYW1lIhYK\
+      FFJldm9rZUFwaUtleVJlc3BvbnNlKmAKClNlcnZlclJvbGUSGwoXU0VSVkVSX1JPTEVfVU5TUEVDSUZJRUQQABIWChJTRVJW\
+      RVJfUk9MRV9NRU1CRVIQARIdChlTRVJWRVJfUk9MRV9BRE1JTklTVFJBVE9SEAIqcAoJVXNlclN0YXRlEhoKFlVTRVJfU1RB\
+      VEVfVU5TUEVDSUZJRUQQABIVChFVU0VSX1NUQVRFX0FDVElWRRABEhgKFFVTRVJfU1RBVEVfU1VTUEVOREVEEAMSFgoSVVNF\
+      Ul9TVEFURV9ERUxFVEVEEAQqWQoIVXNlcktpbmQSGQoVVVNFUl9LSU5EX1VOU1BFQ0lGSUVEEAASEwoPVVNFUl9LSU5EX0hV\
+      TUFOEAESHQoZVVNFUl9LSU5EX1NFUlZJQ0VfQUNDT1VOVBACMt8NCgtBdXRoU2VydmljZRJeCg1HZXRTZXJ2ZXJJbmZvEiUu\
+      dmVuY2Vqby5hdXRoLnYxLkdldFNlcnZlckluZm9SZXF1ZXN0GiYudmVuY2Vqby5hdXRoLnYxLkdldFNlcnZlckluZm9SZXNw\
+      b25zZRJJCgZTaWduVXASHi52ZW5jZWpvLmF1dGgudjEuU2lnblVwUmVxdWVzdBofLnZlbmNlam8uYXV0aC52MS5TaWduVXBS\
+      ZXNwb25zZRJJCgZTaWduSW4SHi52ZW5jZWpvLmF1dGgudjEuU2lnbkluUmVxdWVzdBofLnZlbmNlam8uYXV0aC52MS5TaWdu\
+      SW5SZXNwb25zZRJhCg5SZWZyZXNoU2Vzc2lvbhImLnZlbmNlam8uYXV0aC52MS5SZWZyZXNoU2Vzc2lvblJlcXVlc3QaJy52\
+      ZW5jZWpvLmF1dGgudjEuUmVmcmVzaFNlc3Npb25SZXNwb25zZRJMCgdTaWduT3V0Eh8udmVuY2Vqby5hdXRoLnYxLlNpZ25P\
+      dXRSZXF1ZXN0GiAudmVuY2Vqby5hdXRoLnYxLlNpZ25PdXRSZXNwb25zZRJhCg5DaGFuZ2VQYXNzd29yZBImLnZlbmNlam8u\
+      YXV0aC52MS5DaGFuZ2VQYXNzd29yZFJlcXVlc3QaJy52ZW5jZWpvLmF1dGgudjEuQ2hhbmdlUGFzc3dvcmRSZXNwb25zZRJz\
+      ChRSZXF1ZXN0UGFzc3dvcmRSZXNldBIsLnZlbmNlam8uYXV0aC52MS5SZXF1ZXN0UGFzc3dvcmRSZXNldFJlcXVlc3QaLS52\
+      ZW5jZWpvLmF1dGgudjEuUmVxdWVzdFBhc3N3b3JkUmVzZXRSZXNwb25zZRJeCg1SZXNldFBhc3N3b3JkEiUudmVuY2Vqby5h\
+      dXRoLnYxLlJlc2V0UGFzc3dvcmRSZXF1ZXN0GiYudmVuY2Vqby5hdXRoLnYxLlJlc2V0UGFzc3dvcmRSZXNwb25zZRJMCgdH\
+      ZXRVc2VyEh8udmVuY2Vqby5hdXRoLnYxLkdldFVzZXJSZXF1ZXN0GiAudmVuY2Vqby5hdXRoLnYxLkdldFVzZXJSZXNwb25z\
+      ZRJVCgpVcGRhdGVVc2VyEiIudmVuY2Vqby5hdXRoLnYxLlVwZGF0ZVVzZXJSZXF1ZXN0GiMudmVuY2Vqby5hdXRoLnYxLlVw\
+      ZGF0ZVVzZXJSZXNwb25zZRJVCgpEZWxldGVVc2VyEiIudmVuY2Vqby5hdXRoLnYxLkRlbGV0ZVVzZXJSZXF1ZXN0GiMudmVu\
+      Y2Vqby5hdXRoLnYxLkRlbGV0ZVVzZXJSZXNwb25zZRJSCglMaXN0VXNlcnMSIS52ZW5jZWpvLmF1dGgudjEuTGlzdFVzZXJz\
+      UmVxdWVzdBoiLnZlbmNlam8uYXV0aC52MS5MaXN0VXNlcnNSZXNwb25zZRJbCgxTZXRVc2VyU3RhdGUSJC52ZW5jZWpvLmF1\
+      dGgudjEuU2V0VXNlclN0YXRlUmVxdWVzdBolLnZlbmNlam8uYXV0aC52MS5TZXRVc2VyU3RhdGVSZXNwb25zZRJbCgxMaXN0\
+      U2Vzc2lvbnMSJC52ZW5jZWpvLmF1dGgudjEuTGlzdFNlc3Npb25zUmVxdWVzdBolLnZlbmNlam8uYXV0aC52MS5MaXN0U2Vz\
+      c2lvbnNSZXNwb25zZRJeCg1SZXZva2VTZXNzaW9uEiUudmVuY2Vqby5hdXRoLnYxLlJldm9rZVNlc3Npb25SZXF1ZXN0GiYu\
+      dmVuY2Vqby5hdXRoLnYxLlJldm9rZVNlc3Npb25SZXNwb25zZRJzChRDcmVhdGVTZXJ2aWNlQWNjb3VudBIsLnZlbmNlam8u\
+      YXV0aC52MS5DcmVhdGVTZXJ2aWNlQWNjb3VudFJlcXVlc3QaLS52ZW5jZWpvLmF1dGgudjEuQ3JlYXRlU2VydmljZUFjY291\
+      bnRSZXNwb25zZRJbCgxDcmVhdGVBcGlLZXkSJC52ZW5jZWpvLmF1dGgudjEuQ3JlYXRlQXBpS2V5UmVxdWVzdBolLnZlbmNl\
+      am8uYXV0aC52MS5DcmVhdGVBcGlLZXlSZXNwb25zZRJYCgtMaXN0QXBpS2V5cxIjLnZlbmNlam8uYXV0aC52MS5MaXN0QXBp\
+      S2V5c1JlcXVlc3QaJC52ZW5jZWpvLmF1dGgudjEuTGlzdEFwaUtleXNSZXNwb25zZRJbCgxSZXZva2VBcGlLZXkSJC52ZW5j\
+      ZWpvLmF1dGgudjEuUmV2b2tlQXBpS2V5UmVxdWVzdBolLnZlbmNlam8uYXV0aC52MS5SZXZva2VBcGlLZXlSZXNwb25zZUJh\
+      ChNkZXYudmVuY2Vqby5hdXRoLnYxUAFaInZlbmNlam8uZXhhbXBsZS9nZW4vYXV0aC92MTthdXRodjGqAg9WZW5jZWpvLkF1\
+      dGguVjHqAhFWZW5jZWpvOjpBdXRoOjpWMWIGcHJvdG8z
       """,
     dependencies: { [VencejoProtobuf::Google.durationProto, VencejoProtobuf::Google.fieldMaskProto, VencejoProtobuf::Google.timestampProto] }
   )
@@ -1292,6 +1295,73 @@ extension Auth {
     }
   }
 
+  public struct RequestPasswordResetRequest: VencejoProtobuf::Message {
+    /// Handle or e-mail address. Always answers OK, whether or not it exists.
+    public var identifier: Swift::String = ""
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.RequestPasswordResetRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    public init(
+      identifier: Swift::String = ""
+    ) {
+      self.identifier = identifier
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.identifier = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.identifier.isEmpty { writer.string(10, self.identifier) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.identifier != right.identifier { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.identifier)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct RequestPasswordResetResponse: VencejoProtobuf::Message {
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.auth.v1.RequestPasswordResetResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public init() {}
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.unknownFields)
+    }
+  }
+
   public struct ResetPasswordRequest: VencejoProtobuf::Message {
     public var resetCode: Swift::String = ""
     public var newPassword: Swift::String = ""
@@ -2223,8 +2293,8 @@ extension Auth {
   /// and the record service.
   ///
   /// Every other RPC carries `authorization: Bearer <access token or API key>` in
-  /// metadata. Only SignUp, SignIn, RefreshSession, ResetPassword and GetServerInfo
-  /// are callable without it.
+  /// metadata. Only SignUp, SignIn, RefreshSession, RequestPasswordReset,
+  /// ResetPassword and GetServerInfo are callable without it.
   public protocol AuthService: VencejoRPC::GeneratedService {
     /// Public facts a client needs before it can sign in.
     func getServerInfo(_ request: VencejoAPI::Auth.GetServerInfoRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.GetServerInfoResponse
@@ -2241,7 +2311,10 @@ extension Auth {
     /// Revokes the calling session.
     func signOut(_ request: VencejoAPI::Auth.SignOutRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SignOutResponse
     func changePassword(_ request: VencejoAPI::Auth.ChangePasswordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ChangePasswordResponse
-    /// With a one-time code that the operator gives out.
+    /// Hands a one-time code to the push endpoints for server events, which see to
+    /// it that the right person gets it.
+    func requestPasswordReset(_ request: VencejoAPI::Auth.RequestPasswordResetRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RequestPasswordResetResponse
+    /// With a one-time code, asked for or given out by the operator.
     func resetPassword(_ request: VencejoAPI::Auth.ResetPasswordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ResetPasswordResponse
     /// `users/me` is accepted wherever a user name is.
     func getUser(_ request: VencejoAPI::Auth.GetUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.GetUserResponse
@@ -2266,8 +2339,8 @@ extension Auth {
   /// and the record service.
   ///
   /// Every other RPC carries `authorization: Bearer <access token or API key>` in
-  /// metadata. Only SignUp, SignIn, RefreshSession, ResetPassword and GetServerInfo
-  /// are callable without it.
+  /// metadata. Only SignUp, SignIn, RefreshSession, RequestPasswordReset,
+  /// ResetPassword and GetServerInfo are callable without it.
   public struct AuthClient: VencejoRPC::ServiceClient {
     public let channel: VencejoRPC::Channel
     public init(_ channel: VencejoRPC::Channel) { self.channel = channel }
@@ -2298,7 +2371,12 @@ extension Auth {
     public func changePassword(_ request: VencejoAPI::Auth.ChangePasswordRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.ChangePasswordResponse {
       try await self.channel.unary("/vencejo.auth.v1.AuthService/ChangePassword", request, options)
     }
-    /// With a one-time code that the operator gives out.
+    /// Hands a one-time code to the push endpoints for server events, which see to
+    /// it that the right person gets it.
+    public func requestPasswordReset(_ request: VencejoAPI::Auth.RequestPasswordResetRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.RequestPasswordResetResponse {
+      try await self.channel.unary("/vencejo.auth.v1.AuthService/RequestPasswordReset", request, options)
+    }
+    /// With a one-time code, asked for or given out by the operator.
     public func resetPassword(_ request: VencejoAPI::Auth.ResetPasswordRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.ResetPasswordResponse {
       try await self.channel.unary("/vencejo.auth.v1.AuthService/ResetPassword", request, options)
     }
@@ -2356,6 +2434,7 @@ extension Auth.AuthService {
       .unary("/vencejo.auth.v1.AuthService/RefreshSession", self.refreshSession),
       .unary("/vencejo.auth.v1.AuthService/SignOut", self.signOut),
       .unary("/vencejo.auth.v1.AuthService/ChangePassword", self.changePassword),
+      .unary("/vencejo.auth.v1.AuthService/RequestPasswordReset", self.requestPasswordReset),
       .unary("/vencejo.auth.v1.AuthService/ResetPassword", self.resetPassword),
       .unary("/vencejo.auth.v1.AuthService/GetUser", self.getUser),
       .unary("/vencejo.auth.v1.AuthService/UpdateUser", self.updateUser),
@@ -2387,6 +2466,9 @@ extension Auth.AuthService {
   }
   public func changePassword(_ request: VencejoAPI::Auth.ChangePasswordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ChangePasswordResponse {
     throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/ChangePassword")
+  }
+  public func requestPasswordReset(_ request: VencejoAPI::Auth.RequestPasswordResetRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RequestPasswordResetResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/RequestPasswordReset")
   }
   public func resetPassword(_ request: VencejoAPI::Auth.ResetPasswordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ResetPasswordResponse {
     throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/ResetPassword")

@@ -32,6 +32,16 @@ extension AuthServer {
     }
   }
 
+  func requestPasswordReset(
+    _ request: Auth.RequestPasswordResetRequest, _ context: ServerContext
+  ) async throws -> Auth.RequestPasswordResetResponse {
+    try await answering(.auth) {
+      try admit(context)
+      try await store.write { try $0.requestPasswordReset(identifier: request.identifier) }
+      return Auth.RequestPasswordResetResponse()
+    }
+  }
+
   func resetPassword(_ request: Auth.ResetPasswordRequest, _ context: ServerContext) async throws
     -> Auth.ResetPasswordResponse
   {

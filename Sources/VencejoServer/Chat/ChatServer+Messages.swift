@@ -35,9 +35,11 @@ extension ChatServer {
       }
       replyTo = name.id
     }
-    return OutgoingMessage(
+    var outgoing = OutgoingMessage(
       chat: chat, id: id, body: try MessageBody(request.content, caller: caller),
       replyTo: replyTo, clientTime: request.clientTime?.microseconds)
+    outgoing.isSilent = request.silent
+    return outgoing
   }
 
   func getMessage(_ request: Chat.GetMessageRequest, _ context: ServerContext) async throws

@@ -11,6 +11,7 @@ struct ChatServer: Chat.ChatService {
   let hub: ChatHub
   let presence: PresenceBoard
   let streams: StreamRegistry
+  let hooks: HookSender
   let configuration: Backend.Configuration
 
   /// Handlers only await the store's own threads.

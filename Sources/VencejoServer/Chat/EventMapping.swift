@@ -54,6 +54,13 @@ extension Chat.SubscribeResponse {
           totalUnreadCount: Int32(clamping: total), readSequence: read))
     case .profileChanged(let profile):
       .profileChanged(.init(profile: Chat.Profile(profile)))
+    case .notificationCreated(let notification):
+      .notificationCreated(.init(notification: Chat.Notification(notification)))
+    case .notificationsRead(let user, let read, let unread):
+      .notificationsRead(
+        .init(
+          names: read.map { "users/\(user)/notifications/\($0)" },
+          unreadCount: Int32(clamping: unread)))
     }
   }
 

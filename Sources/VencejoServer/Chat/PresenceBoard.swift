@@ -42,6 +42,11 @@ final class PresenceBoard: Sendable {
     board.withLock { $0.users[user]?.told ?? .offline }
   }
 
+  /// Whether an app of the user's is open somewhere.
+  func hasStream(_ user: Int64) -> Bool {
+    board.withLock { ($0.users[user]?.streams ?? 0) > 0 }
+  }
+
   /// A stream of the user's began.
   func came(_ user: Int64, _ id: UUID) {
     board.withLock {

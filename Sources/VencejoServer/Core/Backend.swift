@@ -1,4 +1,5 @@
 import Synchronization
+public import VencejoHTTPClient
 public import VencejoRPC
 public import VencejoStore
 
@@ -32,6 +33,8 @@ public final class Backend: Sendable {
     public var presenceDebounce: Duration = .seconds(5)
     /// Between two rounds in which expired messages leave the disk.
     public var sweepInterval: Duration = .seconds(10)
+    /// Machines that hooks may reach, beside the public Internet.
+    public var hookPolicy = NetworkPolicy()
     public var store = StoreOptions()
 
     public init(directory: String) { self.directory = directory }
@@ -45,6 +48,9 @@ public final class Backend: Sendable {
   private let chatHub: ChatHub
   private let recordHub: RecordHub
   private let presence: PresenceBoard
+  /// Posts for whichever service lets something wait.
+  let hooks: HookSender
+  private let follower: PushFollower
   private let limits: RateLimits
   private let guardian = SignInGuard()
   private let housekeeping: [Task<Void, Never>]
@@ -69,7 +75,14 @@ public final class Backend: Sendable {
     self.streams = streams
     self.chatHub = chatHub
     self.recordHub = recordHub
-    presence = PresenceBoard(store, chatHub, debounce: configuration.presenceDebounce)
+    let presence = PresenceBoard(store, chatHub, debounce: configuration.presenceDebounce)
+    self.presence = presence
+    let push = PushRenderer(store: store)
+    hooks = try HookSender(
+      store, policy: configuration.hookPolicy,
+      renderers: [.notification: push, .passwordReset: push, .report: push])
+    let follower = PushFollower(store, presence)
+    self.follower = follower
     let sweepInterval = configuration.sweepInterval
     // Whether words went from messages since the index was put in order.
     let wordsWent = Flag()
@@ -89,6 +102,7 @@ public final class Backend: Sendable {
         while !Task.isCancelled {
           while (try? await store.write { try $0.sweepExpired() }) == true {}
           while (try? await store.write { try $0.sweepPins() }) == true {}
+          while (try? await store.write { try $0.sweepNotifications() }) == true {}
           while (try? await store.write { try $0.purgeDeletedChats() }) == true {}
           while (try? await store.write { try $0.purgeAccounts() }) == true {}
           try? await store.collectAttachments()
@@ -106,6 +120,7 @@ public final class Backend: Sendable {
         streams.revoke(sessions: revoked.sessions)
       }
       chatHub.publish(batch)
+      follower.publish(batch)
       recordHub.publish(batch)
     }
   }
@@ -119,7 +134,7 @@ public final class Backend: Sendable {
         guardian: guardian, limits: limits),
       ChatServer(
         store: store, authenticator: authenticator, hub: chatHub, presence: presence,
-        streams: streams, configuration: configuration),
+        streams: streams, hooks: hooks, configuration: configuration),
       RecordServer(
         store: store, authenticator: authenticator, hub: recordHub, streams: streams,
         configuration: configuration),
@@ -135,6 +150,8 @@ public final class Backend: Sendable {
   public func close() {
     for task in housekeeping { task.cancel() }
     presence.stop()
+    follower.close()
+    hooks.close()
     streams.drain()
     store.close()
   }

@@ -75,6 +75,15 @@ enum ResourceName {
     return (user, id)
   }
 
+  /// `users/{id}/{collection}/{id}` of the caller's own.
+  static func own(
+    _ name: String, _ collection: String, field: String, caller: Principal
+  ) throws(StoreError) -> UUID {
+    let part = try userPart(name, of: collection, field: field, caller: caller)
+    guard part.user == caller.userID else { throw bad(field, "users/me/\(collection)/{id}") }
+    return part.id
+  }
+
   /// `{collection}/{id}`.
   static func single(_ name: String, _ collection: String, field: String) throws(StoreError)
     -> UUID

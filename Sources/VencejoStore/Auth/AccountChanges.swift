@@ -199,7 +199,8 @@ extension WriteTransaction {
     guard let user else { return false }
     if try purgeMessages(of: user) { return true }
     try leaveEverything(user)
-    for table in ["api_key", "reset_code"] {
+    try deleteHooks(ofUser: user)
+    for table in ["api_key", "reset_code", "notification"] {
       try run(dynamic: "DELETE FROM \(table) WHERE user_id = ?", [user])
     }
     for table in ["chat_setting", "star", "message_hidden", "block", "reaction", "poll_vote"] {

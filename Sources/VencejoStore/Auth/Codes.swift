@@ -31,17 +31,50 @@ extension WriteTransaction {
   /// A code that sets a new password, once.
   ///
   /// - Throws: `USER_NOT_FOUND`.
-  public func createResetCode(handle: String, lifetime: Int64) throws(StoreError) -> String {
+  public func createResetCode(handle: String, lifetime: Int64, replacesOthers: Bool = true)
+    throws(StoreError) -> String
+  {
     guard let account = try account(handle: handle), account.kind == .human else {
       throw .notFound("USER_NOT_FOUND", type: "vencejo.auth.v1.User", name: handle)
     }
     let code = Base64URL.encode(SecureRandom.bytes(18))
-    try run("DELETE FROM reset_code WHERE expire_us <= ? OR user_id = ?", now, account.key)
+    try run(
+      "DELETE FROM reset_code WHERE expire_us <= ? OR (? AND user_id = ?)", now, replacesOthers,
+      account.key)
     try run(
       "INSERT INTO reset_code(hash, user_id, expire_us) VALUES (?, ?, ?)", SHA256.digest(code),
       account.key, now + lifetime)
     return code
   }
+
+  /// Hands a reset code to the administrators' hooks, at most three times an hour for each account:
+  /// nobody's mailbox is flooded by strangers. Who asks hears nothing of what came of it.
+  public func requestPasswordReset(identifier: String) throws(StoreError) {
+    let text = AccountRules.trimmed(identifier)
+    guard text.utf8.count <= 320 else { return }
+    let found = try accounts(
+      "WHERE \(text.contains("@") ? "email_key" : "handle") = ? AND kind = 1 AND state = 1",
+      [text.contains("@") ? text.lowercased() : AccountRules.lowercasedASCII(text)]
+    ).first
+    guard let found else { return }
+    try run("DELETE FROM reset_request WHERE request_us <= ?", now - 3_600_000_000)
+    let recent = try first("SELECT count(*) FROM reset_request WHERE user_id = ?", found.key) {
+      $0.int(0)
+    }
+    guard (recent ?? 0) < Self.resetRequestsPerHour else { return }
+    try run("INSERT INTO reset_request(user_id, request_us) VALUES (?, ?)", found.key, now)
+    // A stranger who asks does not spoil the code that somebody holds already.
+    let code = try createResetCode(
+      handle: found.handle, lifetime: Self.resetCodeLifetime, replacesOthers: false)
+    var keys = KeysetWriter()
+    keys.raw(found.id.bytes)
+    keys.text(code)
+    keys.int(now + Self.resetCodeLifetime)
+    try enqueueServerEvent(.passwordReset, keys)
+  }
+
+  static let resetRequestsPerHour: Int64 = 3
+  static let resetCodeLifetime: Int64 = 3_600_000_000
 
   func setPassword(_ password: PasswordHash, of user: Int64, keeping session: Int64?)
     throws(StoreError)
@@ -97,7 +130,23 @@ extension Store {
   }
 }
 
+/// A password somebody wants to be reset.
+public struct PasswordResetRequest: Sendable {
+  public let account: Account
+  public let code: String
+  public let expireTime: Int64
+}
+
 extension ReadTransaction {
+  /// What a delivery of ``HookKind/passwordReset`` tells; nil once its time is over.
+  public func passwordReset(of delivery: HookDelivery) throws(StoreError) -> PasswordResetRequest? {
+    var keys = KeysetReader(delivery.keys)
+    guard let id = keys.raw().flatMap(UUID.init(bytes:)), let code = keys.text(),
+      let end = keys.int(), end > now
+    else { return nil }
+    return PasswordResetRequest(account: try account(id: id), code: code, expireTime: end)
+  }
+
   func resetCodeOwner(_ hash: [UInt8]) throws(StoreError) -> Int64? {
     try first("SELECT user_id FROM reset_code WHERE hash = ? AND expire_us > ?", hash, now) {
       $0.int(0)

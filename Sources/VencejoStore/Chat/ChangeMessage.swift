@@ -116,6 +116,7 @@ extension WriteTransaction {
         WHERE emoji <> excluded.emoji
         """, message.key, user, emoji, now)
     guard changed > 0, let actor = try userID(user) else { return message }
+    if !emoji.isEmpty { try notifyReaction(to: message, chat: place.chat, by: user) }
     var keys = KeysetWriter()
     keys.int(message.sequence)
     keys.int(user)

@@ -25,6 +25,10 @@ extension EventKind {
   public static let viewChanged = EventKind(rawValue: 22)
   /// For one user: a message changed for them alone (a star).
   public static let ownMessageUpdated = EventKind(rawValue: 23)
+  /// For one user; no payload.
+  public static let notificationCreated = EventKind(rawValue: 24)
+  /// For one user: those in its keys, or all when there are none; no payload.
+  public static let notificationsRead = EventKind(rawValue: 25)
 }
 
 /// Payload of events that concern some members of a chat: internal keys of users.
@@ -117,6 +121,9 @@ public enum ChatEvent: Sendable, Hashable {
   case receiptMoved(ReceiptMarker)
   case unreadChanged(chat: UUID, UnreadState, total: Int, read: Int64)
   case profileChanged(Profile)
+  case notificationCreated(UserNotification)
+  /// None named: all there were.
+  case notificationsRead(user: UUID, [UUID], unread: Int)
 }
 
 /// Limits of one message and one chat.

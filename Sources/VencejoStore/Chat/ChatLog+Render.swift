@@ -75,6 +75,18 @@ extension ReadTransaction {
       guard let of = keys.int() else { return nil }
       return try profile(key: of, for: user).map { .profileChanged($0) }
     }
+    if event.kind == .notificationCreated {
+      guard let key = keys.int(), let notification = try notification(key, for: user),
+        only?.contains(notification.chat) ?? true
+      else { return nil }
+      return .notificationCreated(notification)
+    }
+    if event.kind == .notificationsRead {
+      guard let id = try userID(user) else { return nil }
+      var read: [UUID] = []
+      while let bytes = keys.raw() { read += UUID(bytes: bytes).map { [$0] } ?? [] }
+      return .notificationsRead(user: id, read, unread: try unreadNotifications(of: user))
+    }
     let member = event.kind == .memberChanged ? keys.int() : nil
     guard let key = keys.int(),
       let found = try first("SELECT uuid FROM chat WHERE chat_id = ?", key, read: { $0.uuid(0) }),

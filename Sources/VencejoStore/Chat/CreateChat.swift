@@ -174,6 +174,9 @@ extension WriteTransaction {
         SystemNote(.chatCreated, actor: creator.id, subjects: others.map(\.id)), chat: key,
         chatID: id)
     }
+    if kind.isShared, others.count < ChatLimits.notifiedAtOnce {
+      for user in others { try notify(user.key, .addedToChat, key, 0, by: creator.key) }
+    }
     return CreatedChat(
       chat: try chat(id, for: creator.key), isNew: true, failures: failures)
   }

@@ -225,6 +225,9 @@ extension WriteTransaction {
         chatID: chatID)
     }
     for user in users { try appendMember(user.key, chat, chatID, kind) }
+    for user in users where user.key != actor {
+      try notify(user.key, .addedToChat, chat, 0, by: actor)
+    }
   }
 
   /// Tells of a change of a member: everybody in a group, in a channel only them.

@@ -70,6 +70,15 @@ extension ReadTransaction {
   }
 }
 
+extension ReadTransaction {
+  /// What a delivery of ``HookKind/report`` is about.
+  public func report(of delivery: HookDelivery) throws(StoreError) -> Report? {
+    var keys = KeysetReader(delivery.keys)
+    guard let id = keys.raw() else { return nil }
+    return try reports("WHERE r.uuid = ?", [id]).first
+  }
+}
+
 extension WriteTransaction {
   /// Tells the administrators of the server about a message.
   ///
@@ -85,11 +94,15 @@ extension WriteTransaction {
     request.raw(message.bytes)
     request.text(reason)
     guard try isNew("ReportMessage", requestID, request, by: user) else { return }
+    let id = UUID.v7(milliseconds: now / 1000)
+    var keys = KeysetWriter()
+    keys.raw(id.bytes)
+    try enqueueServerEvent(.report, keys)
     try run(
       """
       INSERT INTO report(uuid, message_key, message_name, reporter_id, reason, create_us)
       VALUES (?, ?, ?, ?, ?, ?)
-      """, UUID.v7(milliseconds: now / 1000), found.key, "chats/\(chat)/messages/\(message)", user,
+      """, id, found.key, "chats/\(chat)/messages/\(message)", user,
       reason, now)
   }
 

@@ -10,6 +10,8 @@ public struct OutgoingMessage: Sendable {
   public var replyTo: UUID?
   /// When the sender pressed the key; never used for order.
   public var clientTime: Int64?
+  /// Raises no notification.
+  public var isSilent = false
   /// How often it was passed on; 0 for an original.
   var forwardHops: Int64 = 0
 
@@ -53,7 +55,10 @@ extension WriteTransaction {
     let message = try insertMessage(
       chat: place.chat, chatID: outgoing.chat, id: outgoing.id, sender: user,
       body: outgoing.body, reply: replied, hops: outgoing.forwardHops, ttl: place.ttl,
-      clientTime: outgoing.clientTime)
+      clientTime: outgoing.clientTime, isSilent: outgoing.isSilent)
+    if !outgoing.isSilent {
+      try notify(of: message, chat: place.chat, reply: replied, by: user)
+    }
     try run(
       """
       UPDATE member SET read_seq = max(read_seq, ?1), shown_seq = max(shown_seq, ?1),
@@ -103,7 +108,8 @@ extension WriteTransaction {
   @discardableResult
   func insertMessage(
     chat: Int64, chatID: UUID, id: UUID, sender: Int64?, body: MessageBody, reply: Int64? = nil,
-    hops: Int64 = 0, ttl: Int64? = nil, clientTime: Int64? = nil
+    hops: Int64 = 0, ttl: Int64? = nil, clientTime: Int64? = nil,
+    isSilent: Bool = false
   ) throws(StoreError) -> StoredMessage {
     // Times grow with the sequence even when the clock goes back.
     let place = try first(
@@ -120,10 +126,10 @@ extension WriteTransaction {
     try run(
       """
       INSERT INTO message(chat_id, seq, uuid, sender_id, kind, body, content, reply_seq, sent_us,
-        client_us, version, expire_us, forward_hops)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)
+        client_us, version, expire_us, forward_hops, is_silent)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?)
       """, chat, place.sequence, id, sender, columns.kind, columns.words, columns.content, reply,
-      place.time, clientTime, expiry, hops)
+      place.time, clientTime, expiry, hops, isSilent)
     let key = lastInsertRowID
     try remember(body.mentions, chat: chat, sequence: place.sequence)
     if case .media(let media) = body, let sender {

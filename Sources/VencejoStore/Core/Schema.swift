@@ -8,7 +8,7 @@ enum Schema {
 
   static let migrations: [Migration] = [
     core, auth, chat, records, conversation, recordIndexes, recordReferences, accounts, attachments,
-    recordSubscriptions, recordContainers,
+    recordSubscriptions, recordContainers, hooks,
   ]
 
   static let core = Migration(

@@ -112,6 +112,12 @@ public final class Store: Sendable {
     writer.observer.set(observer)
   }
 
+  /// Registers who hears that events wait for hooks: called on the writer's thread, after the
+  /// commit. It must be quick. One observer; a later call replaces it.
+  public func observeHooks(_ observer: @escaping @Sendable () -> Void) {
+    writer.hooksQueued.set(observer)
+  }
+
   /// Finishes what waits, and ends the threads. Further operations fail with `STORE_CLOSED`.
   /// Blocks; call it once.
   public func close() {

@@ -68,6 +68,8 @@ public final class WriteTransaction: ReadTransaction {
   private let base: Int64
   let board: SubscriptionBoard
   private var events: [PendingEvent] = []
+  /// Something waits to be posted that did not before.
+  var hasQueuedHooks = false
 
   private struct PendingEvent {
     let chat: Int64?

@@ -67,17 +67,19 @@ final class Writer: Sendable {
   let queue: WorkQueue<PendingWrite>
   let authority: Shared<TokenAuthority>
   let observer = Shared<@Sendable (CommittedBatch) -> Void>({ _ in })
+  let hooksQueued = Shared<@Sendable () -> Void>({})
   private let thread: WorkerThread
 
   init(_ connection: Connection, state: LogState, options: StoreOptions) throws(SQLiteError) {
     let queue = WorkQueue<PendingWrite>(capacity: options.queueLimit)
     let authority = Shared(state.authority)
     let observer = self.observer
+    let hooksQueued = self.hooksQueued
     // Handed over to the thread: nobody else keeps it.
     nonisolated(unsafe) let handed = connection
     let thread = WorkerThread("vencejo-writer") {
       var loop = WriterLoop(
-        connection: handed, authority: authority, observer: observer,
+        connection: handed, authority: authority, observer: observer, hooksQueued: hooksQueued,
         position: state.lastPosition, clock: options.clock, crashPoint: options.crashPoint)
       while let batch = queue.pop(options.batchLimit) { loop.commit(batch) }
       loop.finish()
@@ -99,6 +101,7 @@ private struct WriterLoop {
   let connection: Connection
   let authority: Shared<TokenAuthority>
   let observer: Shared<@Sendable (CommittedBatch) -> Void>
+  let hooksQueued: Shared<@Sendable () -> Void>
   var position: Int64
   let clock: @Sendable () -> Int64
   let crashPoint: (@Sendable (StaticString) -> Void)?
@@ -109,6 +112,7 @@ private struct WriterLoop {
     var lost: StoreError?
     var refused: [Int: StoreError] = [:]
     var transactions: [[LoggedEvent]] = []
+    var hasQueuedHooks = false
     do {
       var head = base
       try connection.begin(.immediate)
@@ -131,6 +135,7 @@ private struct WriterLoop {
         // the savepoint fails too: then the batch is lost, and each caller must hear it.
         if failure == nil {
           try connection.releaseSavepoint()
+          hasQueuedHooks = hasQueuedHooks || transaction.hasQueuedHooks
         } else {
           try connection.rollbackToSavepoint()
         }
@@ -148,6 +153,7 @@ private struct WriterLoop {
       observer.value(CommittedBatch(base: base, head: position, transactions: transactions))
       crashPoint?("after-publish")
     }
+    if lost == nil, hasQueuedHooks { hooksQueued.value() }
     for (index, operation) in operations.enumerated() { operation.resume(lost ?? refused[index]) }
   }
 
