@@ -98,8 +98,11 @@ extension Person {
         let request = try #require(await requests.next())
         ids.append(request.headers["webhook-id"] ?? "")
         guard attempt < 3 else { continue }
-        // The fault is visible while it lasts; then the clock says it is time.
-        while try await ben.endpoint().fault.isEmpty { await Task.yield() }
+        // Noted when the next attempt is in the future; then the clock says it is time.
+        while try await world.backend.store.read({ (try $0.nextDelivery() ?? 0) <= $0.now }) {
+          await Task.yield()
+        }
+        #expect(try await ben.endpoint().fault.isEmpty == false)
         clock.advance(seconds: 60)
         world.backend.hooks.wake()
       }
@@ -243,7 +246,14 @@ extension Person {
               $0.kind = .text(
                 .with {
                   $0.text = text
-                  if mention { $0.mentions = [.with { $0.user = ben.name }] }
+                  if mention {
+                    $0.mentions = [
+                      .with {
+                        $0.user = ben.name
+                        $0.length = 1
+                      }
+                    ]
+                  }
                 })
             }
           }, who.options)
