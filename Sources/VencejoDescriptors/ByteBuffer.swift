@@ -71,6 +71,7 @@ package struct ByteBuffer: ~Copyable {
 
   /// Writes a byte.
   @inlinable
+  @inline(__always)
   package mutating func append(_ byte: UInt8) {
     reserve(1)
     base[count] = byte
@@ -106,6 +107,13 @@ package struct ByteBuffer: ~Copyable {
     count &+= more
   }
 
+  /// Writes what the body fills in, at most so many bytes; it returns how many.
+  @inline(__always)
+  package mutating func append(upTo most: Int, _ body: (UnsafeMutableRawPointer) -> Int) {
+    reserve(most)
+    count &+= body(UnsafeMutableRawPointer(base + count))
+  }
+
   /// Forgets what has been written since the count was less.
   package mutating func truncate(to count: Int) { self.count = min(count, self.count) }
 
@@ -125,67 +133,51 @@ package struct ByteBuffer: ~Copyable {
 
   /// Writes a number in decimal digits.
   package mutating func append(decimal value: UInt64) {
-    reserve(20)
-    var index = count &+ Self.digits(of: value)
-    count = index
-    var rest = value
-    // Divisions of 32 bits are faster: most of them are.
-    while rest > UInt64(UInt32.max) {
-      let eight = UInt32(truncatingIfNeeded: rest % 100_000_000)
-      rest /= 100_000_000
-      index &-= 8
-      put(pair: eight / 1_000_000, at: index)
-      put(pair: eight / 10_000 % 100, at: index &+ 2)
-      put(pair: eight / 100 % 100, at: index &+ 4)
-      put(pair: eight % 100, at: index &+ 6)
-    }
-    var small = UInt32(truncatingIfNeeded: rest)
-    while small >= 100 {
-      index &-= 2
-      put(pair: small % 100, at: index)
-      small /= 100
-    }
-    if small >= 10 {
-      put(pair: small, at: index &- 2)
-    } else {
-      base[index &- 1] = UInt8(truncatingIfNeeded: 0x30 &+ small)
-    }
+    reserve(24)
+    count &+= Self.put(decimal: value, at: UnsafeMutableRawPointer(base + count))
   }
 
+  /// Writes a number in decimal digits to where 24 bytes are free; returns how many they are.
   @inline(__always)
-  private func put(pair: UInt32, at index: Int) {
-    // 103 / 1024 is a tenth, near enough below 100.
-    let tens = (pair &* 103) >> 10
-    base[index] = UInt8(truncatingIfNeeded: 0x30 &+ tens)
-    base[index &+ 1] = UInt8(truncatingIfNeeded: 0x30 &+ pair &- tens &* 10)
-  }
-
-  /// How many decimal digits a number has.
-  @inline(__always)
-  private static func digits(of value: UInt64) -> Int {
-    if value < 10 { return 1 }
-    if value < 100 { return 2 }
-    if value < 1000 { return 3 }
-    if value < 10_000 { return 4 }
-    if value < 100_000_000 {
-      return value < 1_000_000 ? (value < 100_000 ? 5 : 6) : (value < 10_000_000 ? 7 : 8)
+  package static func put(decimal value: UInt64, at place: UnsafeMutableRawPointer) -> Int {
+    if value < 100_000_000 { return put(first: value, at: place) }
+    let head = value / 100_000_000
+    let tail = digits(of: value % 100_000_000).littleEndian
+    if head < 100_000_000 {
+      let size = put(first: head, at: place)
+      place.storeBytes(of: tail, toByteOffset: size, as: UInt64.self)
+      return size &+ 8
     }
-    // About a third of a digit for each bit; then one more or not.
-    let least = ((64 &- value.leadingZeroBitCount) &* 1233) >> 12
-    return least &+ (value >= power(of: least) ? 1 : 0)
+    let size = put(first: head / 100_000_000, at: place)
+    let middle = digits(of: head % 100_000_000).littleEndian
+    place.storeBytes(of: middle, toByteOffset: size, as: UInt64.self)
+    place.storeBytes(of: tail, toByteOffset: size &+ 8, as: UInt64.self)
+    return size &+ 16
   }
 
+  /// Writes a number below 10 to the eighth without zeros before it.
   @inline(__always)
-  private static func power(of exponent: Int) -> UInt64 {
-    powers.withUnsafeBufferPointer { exponent < $0.count ? $0[exponent] : .max }
+  private static func put(first value: UInt64, at place: UnsafeMutableRawPointer) -> Int {
+    let digits = digits(of: value)
+    // A zero keeps its last digit.
+    let zeros = (digits & 0x0F0F_0F0F_0F0F_0F0F | 1 << 56).trailingZeroBitCount &>> 3
+    place.storeBytes(
+      of: (digits &>> UInt64(truncatingIfNeeded: zeros &<< 3)).littleEndian, as: UInt64.self)
+    return 8 &- zeros
   }
 
-  private static let powers: [UInt64] = [
-    1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000,
-    10_000_000_000, 100_000_000_000, 1_000_000_000_000, 10_000_000_000_000, 100_000_000_000_000,
-    1_000_000_000_000_000, 10_000_000_000_000_000, 100_000_000_000_000_000,
-    1_000_000_000_000_000_000, 10_000_000_000_000_000_000,
-  ]
+  /// The eight digits of a number below 10 to the eighth, the first one lowest. No loop, whose
+  /// length would be hard to predict: halves, quarters and digits are parted all at once.
+  @inline(__always)
+  private static func digits(of value: UInt64) -> UInt64 {
+    let upper = value / 10_000
+    let halves = upper | (value &- upper &* 10_000) &<< 32
+    // 10,486 / 2^20 is a hundredth, near enough below 10,000; 103 / 2^10 a tenth below 100.
+    let hundreds = (halves &* 10_486) &>> 20 & 0x0000_007F_0000_007F
+    let quarters = hundreds | (halves &- hundreds &* 100) &<< 16
+    let tens = (quarters &* 103) &>> 10 & 0x000F_000F_000F_000F
+    return (tens | (quarters &- tens &* 10) &<< 8) | 0x3030_3030_3030_3030
+  }
 
   /// Writes a number in decimal digits.
   package mutating func append(decimal value: Int64) {
@@ -252,4 +244,9 @@ package struct ByteBuffer: ~Copyable {
     count += length
     return more
   }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Whether the bytes are UTF-8.
+  package var isUTF8: Bool { (try? UTF8Span(validating: bindMemory(to: UInt8.self).span)) != nil }
 }

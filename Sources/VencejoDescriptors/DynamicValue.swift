@@ -73,13 +73,6 @@ public struct DynamicMessage: Hashable, Sendable {
   /// A message with every field at its default.
   public init(_ descriptor: MessageDescriptor) { self.descriptor = descriptor }
 
-  /// The extensions that are set, by number.
-  package var extensionFields: [FieldDescriptor] {
-    fields.keys.compactMap { number in
-      descriptor.field(number: number).flatMap { $0.isExtension ? $0 : nil }
-    }.sorted { $0.number < $1.number }
-  }
-
   /// The value of the field with a name, nil when it is not set or there is no such field.
   public subscript(name: String) -> DynamicValue? {
     get { descriptor.field(named: name).flatMap { fields[$0.number] } }

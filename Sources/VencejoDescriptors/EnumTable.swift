@@ -7,6 +7,8 @@ package final class EnumTable: @unchecked Sendable {
   package let fullName: String
   /// The number of the first value in the file.
   package let first: Int32
+  /// Whether no name has characters that JSON escapes.
+  package let isPlain: Bool
   private let names: NameTable
   private let numbers: [Int32]
   /// Each number once, sorted, and the index of its first name.
@@ -15,6 +17,7 @@ package final class EnumTable: @unchecked Sendable {
   init(_ info: DescriptorPool.EnumInfo) {
     fullName = info.fullName
     first = info.proto.value.first?.number ?? 0
+    isPlain = info.proto.value.allSatisfy { VencejoDescriptors.isPlain($0.name ?? "") }
     names = NameTable(info.proto.value.map { $0.name ?? "" })
     numbers = info.proto.value.map { $0.number ?? 0 }
     var firsts: [Int32: Int] = [:]

@@ -23,18 +23,18 @@ package struct SmallSet {
 /// by number, a singular one once, a list's elements together, one of each oneof. Who writes
 /// them out need then not hold the message.
 package struct FieldCursor {
-  private let type: MessageTable
+  // Of the type's table, which whoever follows its fields keeps: no count of references.
+  private let fields: UnsafeMutableBufferPointer<FieldPlan>
   private var oneofs = SmallSet()
   /// How many of the type's ``MessageTable/ordered`` fields have been passed.
   package private(set) var passed = 0
 
-  package init(_ type: MessageTable) { self.type = type }
+  package init(_ type: MessageTable) { fields = type.ordered }
 
   /// The index in ``MessageTable/ordered`` of the field or extension a tag is of; nil when nobody
   /// knows it.
   package func index(of tag: UInt32) -> Int? {
     let number = Int32(bitPattern: tag >> 3)
-    let fields = type.ordered
     var found = passed
     if found >= fields.count || fields[found].number != number {
       var end = fields.count
@@ -53,7 +53,7 @@ package struct FieldCursor {
   package mutating func enter(_ index: Int) -> Bool {
     guard index >= passed else { return false }
     passed = index + 1
-    let oneof = type.ordered[index].oneof
+    let oneof = fields[index].oneof
     return oneof < 0 || oneofs.insert(oneof)
   }
 }

@@ -33,9 +33,12 @@ package struct MapEntry {
   }
 
   /// Reads the entries of a map up to a tag of another field, which is left in `tag`: sorted by
-  /// their keys, of each key the last one. nil when there is a message in two parts.
+  /// their keys, of each key the last one. nil when there is a message in two parts or, unless
+  /// `takesRefused`, a value of a closed enum that does not name it; else such entries are left
+  /// out.
   package static func read(
-    _ field: FieldPlan, _ pool: DescriptorPool, _ tag: inout UInt32, _ reader: inout WireReader
+    _ field: FieldPlan, _ pool: DescriptorPool, _ tag: inout UInt32, _ reader: inout WireReader,
+    takesRefused: Bool = true
   ) -> [MapEntry]? {
     guard let key = pool.tables[field.type].key, let value = pool.tables[field.type].value else {
       return []
@@ -47,6 +50,7 @@ package struct MapEntry {
       var entry = MapEntry(bits: isSigned(key) ? order(0) : 0)
       var isRefused = false
       guard entry.read(key, value, pool, &reader, &isRefused) else { return nil }
+      if isRefused && !takesRefused { return nil }
       if !isRefused {
         if let last = entries.last, !last.precedes(entry) { isSorted = false }
         entries.append(entry)

@@ -26,6 +26,8 @@ package struct FieldPlan: @unchecked Sendable {
     @usableFromInline let name: UnsafeRawBufferPointer
     @usableFromInline let jsonName: UnsafeRawBufferPointer
     @usableFromInline let textName: UnsafeRawBufferPointer
+    @usableFromInline let member: UnsafeRawBufferPointer
+    @usableFromInline let jsonMember: UnsafeRawBufferPointer
   }
 
   @usableFromInline let content: UnsafePointer<Content>
@@ -54,12 +56,17 @@ package struct FieldPlan: @unchecked Sendable {
   @inlinable package var name: UnsafeRawBufferPointer { content.pointee.name }
   @inlinable package var jsonName: UnsafeRawBufferPointer { content.pointee.jsonName }
   @inlinable package var textName: UnsafeRawBufferPointer { content.pointee.textName }
+  /// The name in quotes, and a colon: how a member begins in JSON. Empty when the name has
+  /// characters that JSON escapes.
+  @inlinable package var member: UnsafeRawBufferPointer { content.pointee.member }
+  @inlinable package var jsonMember: UnsafeRawBufferPointer { content.pointee.jsonMember }
 }
 
 extension FieldPlan.Content {
   fileprivate init(
     _ info: DescriptorPool.FieldInfo, name: UnsafeRawBufferPointer,
-    jsonName: UnsafeRawBufferPointer, textName: UnsafeRawBufferPointer
+    jsonName: UnsafeRawBufferPointer, textName: UnsafeRawBufferPointer,
+    member: UnsafeRawBufferPointer, jsonMember: UnsafeRawBufferPointer
   ) {
     self.init(
       number: info.number, tag: info.tag, kind: info.kind, type: info.type,
@@ -68,7 +75,8 @@ extension FieldPlan.Content {
       isRepeated: info.isRepeated, isMap: info.isMap, isPacked: info.isPacked,
       isPackable: info.isPackable, hasPresence: info.hasPresence, isGroup: info.isGroup,
       isExtension: info.isExtension, checksUTF8: info.checksUTF8, isClosed: info.isClosed,
-      takesNull: info.takesNull, name: name, jsonName: jsonName, textName: textName)
+      takesNull: info.takesNull, name: name, jsonName: jsonName, textName: textName,
+      member: member, jsonMember: jsonMember)
   }
 }
 
@@ -89,6 +97,8 @@ package final class MessageTable: @unchecked Sendable {
   private let spellings: NameTable
   /// Two for each field of `ordered`: the file's and text format's.
   private let textSpellings: NameTable
+  /// Two for each field of `ordered`: the file's and JSON's, as members begin.
+  private let members: NameTable
   /// The index in `ordered` of the field that is next in the file, to guess with.
   private let following: UnsafeMutableBufferPointer<Int>
 
@@ -99,6 +109,9 @@ package final class MessageTable: @unchecked Sendable {
     let fields = info.byNumber.values.sorted { $0.number < $1.number }
     let spellings = NameTable(fields.flatMap { [$0.name, $0.jsonName] })
     let textSpellings = NameTable(fields.flatMap { [$0.name, $0.textName] })
+    let members = NameTable(
+      fields.flatMap { [$0.name, $0.jsonName] }.map { isPlain($0) ? "\"\($0)\":" : "" })
+    self.members = members
     self.spellings = spellings
     self.textSpellings = textSpellings
     contents = .allocate(capacity: fields.count)
@@ -106,7 +119,8 @@ package final class MessageTable: @unchecked Sendable {
       from: fields.enumerated().map { index, field in
         FieldPlan.Content(
           field, name: spellings[2 * index], jsonName: spellings[2 * index + 1],
-          textName: textSpellings[2 * index + 1])
+          textName: textSpellings[2 * index + 1], member: members[2 * index],
+          jsonMember: members[2 * index + 1])
       })
     let base = contents.baseAddress
     ordered = .allocate(capacity: fields.count)
@@ -146,5 +160,12 @@ package final class MessageTable: @unchecked Sendable {
   /// or of a group-like field its type's.
   package func index(ofTextName name: UnsafeRawBufferPointer) -> Int? {
     textSpellings.index(of: name).map { $0 / 2 }
+  }
+}
+
+/// Whether a text consists of ASCII's letters and signs that JSON does not escape.
+func isPlain(_ text: String) -> Bool {
+  text.utf8.allSatisfy {
+    $0 >= 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
   }
 }

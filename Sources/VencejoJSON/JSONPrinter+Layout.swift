@@ -15,7 +15,7 @@ extension JSONPrinter {
 
   mutating func close(_ bracket: StaticString, _ list: List) {
     depth -= 1
-    if list.count > 0 { newLine() }
+    if options.pretty && list.count > 0 { newLine() }
     out.append(literal: bracket)
   }
 
@@ -23,7 +23,7 @@ extension JSONPrinter {
   mutating func next(_ list: inout List) {
     if list.count > 0 { out.append(UInt8(ascii: ",")) }
     list.count += 1
-    newLine()
+    if options.pretty { newLine() }
   }
 
   /// Begins an element of a list that has been opened.
@@ -34,11 +34,17 @@ extension JSONPrinter {
     }
   }
 
-  /// Begins a member.
-  mutating func next(_ name: UnsafeRawBufferPointer, _ list: inout List) {
+  /// Begins a field's member.
+  mutating func next(_ field: Field, _ list: inout List) {
     next(&list)
-    quote(name)
-    colon()
+    let member = options.originalNames ? field.member : field.jsonMember
+    if member.isEmpty {
+      quote(name(field))
+      colon()
+    } else {
+      out.append(member)
+      if options.pretty { out.append(UInt8(ascii: " ")) }
+    }
   }
 
   /// Begins a member.
@@ -51,7 +57,6 @@ extension JSONPrinter {
   mutating func colon() { out.append(literal: options.pretty ? ": " : ":") }
 
   private mutating func newLine() {
-    guard options.pretty else { return }
     out.append(UInt8(ascii: "\n"))
     for _ in 0..<depth { out.append(literal: "  ") }
   }
@@ -67,52 +72,81 @@ extension JSONPrinter {
     out.append(UInt8(ascii: "\""))
   }
 
+  /// Writes as a string what needs no escapes.
+  mutating func quote(plain bytes: UnsafeRawBufferPointer) {
+    out.append(UInt8(ascii: "\""))
+    out.append(bytes)
+    out.append(UInt8(ascii: "\""))
+  }
+
   /// Writes UTF-8 as a part of a string.
   mutating func letters(_ bytes: UnsafeRawBufferPointer) {
+    let index = Self.skipPlain(bytes, from: 0)
+    if index == bytes.count { return out.append(bytes) }
+    letters(bytes, from: index)
+  }
+
+  /// The same, with the first so many bytes being plain.
+  @inline(never)
+  private mutating func letters(_ bytes: UnsafeRawBufferPointer, from start: Int) {
     var plain = 0
-    var index = 0
-    while true {
-      index = Self.skipPlain(bytes, from: index)
-      guard index < bytes.count else { break }
+    var index = start
+    while index < bytes.count {
       let length = Self.escaped(bytes, index)
       if length == 0 {
         index += 1
-        continue
+      } else {
+        out.append(UnsafeRawBufferPointer(rebasing: bytes[plain..<index]))
+        escape(bytes, index, length)
+        index += length
+        plain = index
       }
-      out.append(UnsafeRawBufferPointer(rebasing: bytes[plain..<index]))
-      escape(bytes, index, length)
-      index += length
-      plain = index
+      index = Self.skipPlain(bytes, from: index)
     }
     out.append(UnsafeRawBufferPointer(rebasing: bytes[plain...]))
   }
 
   /// Where the next byte is that may need an escape: all but ASCII's letters and signs.
   private static func skipPlain(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
-    let ones: UInt64 = 0x0101_0101_0101_0101
     var index = start
-    while bytes.count - index >= 8 {
-      let eight = UInt64(
-        littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
-      // The lowest high bit set says where the first such byte is; others may be wrong.
-      let quote = eight ^ ones &* 0x22
-      let backslash = eight ^ ones &* 0x5C
-      let delete = eight ^ ones &* 0x7F
-      let found =
-        (quote &- ones) & ~quote | (backslash &- ones) & ~backslash | (delete &- ones) & ~delete
-        | (eight &- ones &* 0x20) & ~eight | eight
-      let hits = found & (ones &* 0x80)
-      if hits != 0 { return index + hits.trailingZeroBitCount / 8 }
-      index += 8
+    while bytes.count &- index >= 8 {
+      let hits = Self.special(
+        UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
+      if hits != 0 { return index &+ hits.trailingZeroBitCount &>> 3 }
+      index &+= 8
+    }
+    if index == bytes.count { return index }
+    // The rest: with what is before it, again eight bytes, or one by one.
+    if bytes.count >= 8 {
+      let before = 8 &- (bytes.count &- index)
+      let last = bytes.loadUnaligned(fromByteOffset: index &- before, as: UInt64.self)
+      let hits =
+        Self.special(UInt64(littleEndian: last))
+        & UInt64.max &<< UInt64(truncatingIfNeeded: 8 &* before)
+      return hits == 0 ? bytes.count : index &- before &+ hits.trailingZeroBitCount &>> 3
     }
     while index < bytes.count {
       let byte = bytes[index]
       if byte < 0x20 || byte >= 0x7F || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
         return index
       }
-      index += 1
+      index &+= 1
     }
     return index
+  }
+
+  /// High bits in eight bytes: the lowest one set says which is the first that may need an
+  /// escape; others may be wrong.
+  @inline(__always)
+  private static func special(_ eight: UInt64) -> UInt64 {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    let quote = eight ^ ones &* 0x22
+    let backslash = eight ^ ones &* 0x5C
+    let delete = eight ^ ones &* 0x7F
+    let found =
+      (quote &- ones) & ~quote | (backslash &- ones) & ~backslash | (delete &- ones) & ~delete
+      | (eight &- ones &* 0x20) & ~eight | eight
+    return found & (ones &* 0x80)
   }
 
   /// How many bytes the character takes that begins at an index and is written as an escape: what

@@ -20,7 +20,7 @@ extension JSONPrinter {
       return false
     case .string:
       let bytes = reader.span()
-      guard Self.isUTF8(bytes) else { throw JSONFault(message: "not UTF-8") }
+      guard bytes.isUTF8 else { throw JSONFault(message: "not UTF-8") }
       quote(bytes)
       return bytes.isEmpty
     case .bytes:
@@ -58,10 +58,6 @@ extension JSONPrinter {
     }
   }
 
-  static func isUTF8(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    (try? UTF8Span(validating: bytes.bindMemory(to: UInt8.self).span)) != nil
-  }
-
   private mutating func integer(_ value: Int64) -> Bool {
     out.append(decimal: value)
     return value == 0
@@ -81,6 +77,62 @@ extension JSONPrinter {
     return value == 0
   }
 
+  static func isInteger(_ kind: Google.FieldDescriptorProto.TypeEnum) -> Bool {
+    switch kind {
+    case .int32, .int64, .uint32, .uint64, .sint32, .sint64: true
+    default: false
+    }
+  }
+
+  /// Writes a run's varints, on one line; returns how many.
+  mutating func integers(_ kind: Google.FieldDescriptorProto.TypeEnum, _ reader: inout WireReader)
+    -> Int
+  {
+    switch kind {
+    case .int32: integers(&reader) { Self.signed(Int64(Int32(truncatingIfNeeded: $0))) }
+    case .uint32: integers(&reader) { (UInt64(UInt32(truncatingIfNeeded: $0)), false) }
+    case .sint32:
+      integers(&reader) {
+        let low = UInt32(truncatingIfNeeded: $0)
+        return Self.signed(Int64(Int32(bitPattern: low >> 1) ^ -Int32(bitPattern: low & 1)))
+      }
+    case .int64: integers(&reader, quoted: true) { Self.signed(Int64(bitPattern: $0)) }
+    case .sint64:
+      integers(&reader, quoted: true) {
+        Self.signed(Int64(bitPattern: $0 >> 1) ^ -Int64(bitPattern: $0 & 1))
+      }
+    default: integers(&reader, quoted: true) { ($0, false) }
+    }
+  }
+
+  private static func signed(_ value: Int64) -> (UInt64, Bool) { (value.magnitude, value < 0) }
+
+  @inline(__always)
+  private mutating func integers(
+    _ reader: inout WireReader, quoted: Bool = false, _ value: (UInt64) -> (UInt64, Bool)
+  ) -> Int {
+    var count = 0
+    while !reader.isAtEnd {
+      let (magnitude, isNegative) = value(reader.uint64())
+      // A comma, two quotes, a sign and the digits.
+      out.append(upTo: 28) { start in
+        var place = start
+        func put(_ byte: UInt8) {
+          place.storeBytes(of: byte, as: UInt8.self)
+          place += 1
+        }
+        if count > 0 { put(UInt8(ascii: ",")) }
+        if quoted { put(UInt8(ascii: "\"")) }
+        if isNegative { put(UInt8(ascii: "-")) }
+        place += ByteBuffer.put(decimal: magnitude, at: place)
+        if quoted { put(UInt8(ascii: "\"")) }
+        return place - start
+      }
+      count += 1
+    }
+    return count
+  }
+
   private mutating func floating(
     _ value: some CustomStringConvertible, _ isFinite: Bool, _ isNaN: Bool, _ isNegative: Bool
   ) {
@@ -92,7 +144,7 @@ extension JSONPrinter {
     if field.takesNull {
       out.append(literal: "null")
     } else if !options.enumNumbers, let name = pool.enumTables[field.type].name(of: number) {
-      quote(name)
+      if pool.enumTables[field.type].isPlain { quote(plain: name) } else { quote(name) }
     } else {
       out.append(decimal: Int64(number))
     }
@@ -105,7 +157,7 @@ extension JSONPrinter {
     _ type: MessageTable, _ pool: DescriptorPool, _ range: Range<Int>, _ list: inout List
   ) {
     for field in type.ordered[range] where !field.hasPresence && !field.isExtension {
-      next(name(field), &list)
+      next(field, &list)
       if field.isMap {
         out.append(literal: "{}")
       } else if field.isRepeated {
@@ -167,7 +219,7 @@ extension JSONPrinter {
   }
 
   private mutating func key(_ entry: MapEntry, _ field: Field) {
-    if let text = entry.string(field), Self.isUTF8(text) { return quote(text) }
+    if let text = entry.string(field), text.isUTF8 { return quote(text) }
     quote(entry.name(field))
   }
 

@@ -137,7 +137,7 @@ struct JSONPrinter: ~Copyable {
     let passed = cursor.passed
     guard cursor.enter(index) else { throw .disorder }
     if options.defaults { defaults(type, pool, passed..<index, &list) }
-    next(name(field), &list)
+    next(field, &list)
   }
 
   func name(_ field: Field) -> UnsafeRawBufferPointer {
@@ -202,6 +202,13 @@ struct JSONPrinter: ~Copyable {
       }
       let isRun = tag & 7 == 2 && field.isPackable
       let outer = isRun ? reader.enterRun() : nil
+      if isRun && elements == nil && !options.pretty && Self.isInteger(field.kind)
+        && !reader.isAtEnd
+      {
+        try begin(field, index, type, pool, &cursor, &list)
+        elements = open("[")
+        elements?.count = integers(field.kind, &reader)
+      }
       repeat {
         if isRun && reader.isAtEnd { break }
         var number: Int32 = 0

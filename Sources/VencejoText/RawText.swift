@@ -1,3 +1,4 @@
+import VencejoDescriptors
 import VencejoProtobuf
 
 extension TextFormat {
@@ -6,13 +7,13 @@ extension TextFormat {
   public static func raw(
     _ bytes: [UInt8], _ options: TextOptions = .init()
   ) throws(TextError) -> String {
-    var printer = TextPrinter(options: options)
+    var printer = TextPrinter(options, capacity: 2 * bytes.count + 256)
     let error = bytes.withUnsafeBytes { buffer in
       var reader = WireReader(buffer)
-      _ = UnknownPrinter.print(&reader, 0, to: &printer)
+      _ = printer.unknown(&reader, 0)
       return reader.error
     }
     if let error { throw TextError(message: "\(error)") }
-    return printer.text
+    return printer.out.string()
   }
 }

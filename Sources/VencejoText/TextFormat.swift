@@ -43,20 +43,16 @@ public enum TextFormat {
   /// The text of a message. Fields its type does not know are written by their numbers; no
   /// reader takes those.
   public static func encode(_ message: DynamicMessage, _ options: TextOptions = .init()) -> String {
-    var printer = TextPrinter(options: options)
+    var printer = TextPrinter(options)
     printer.print(message)
-    return printer.text
+    return printer.out.string()
   }
 
   /// The text of an encoded message.
   public static func encode(
     wire bytes: [UInt8], as type: MessageDescriptor, _ options: TextOptions = .init()
   ) throws(TextError) -> String {
-    do {
-      return encode(try DynamicMessage(type, serializedBytes: bytes, partial: true), options)
-    } catch {
-      throw TextError(message: "\(error)")
-    }
+    try TextPrinter.print(bytes, as: type, options)
   }
 
   /// The message a text describes.

@@ -2,195 +2,131 @@ import VencejoDescriptors
 import VencejoProtobuf
 
 /// Writes messages as text.
-struct TextPrinter {
+///
+/// Of a message's bytes straight from wire format (TextPrinter+Wire), of a ``DynamicMessage``
+/// from its fields (TextPrinter+Dynamic); here is what both write with.
+struct TextPrinter: ~Copyable {
   let options: TextOptions
-  private(set) var text = ""
-  private var depth = 0
+  var out: ByteBuffer
+  /// Open brackets.
+  private(set) var depth = 0
 
-  init(options: TextOptions) { self.options = options }
-
-  mutating func print(_ message: DynamicMessage) {
-    if options.expandAny && message.descriptor.fullName == "google.protobuf.Any",
-      printExpanded(message)
-    {
-      return
-    }
-    let known = message.descriptor.fields.sorted { $0.number < $1.number }
-    for field in known + message.extensionFields {
-      guard let value = message.fields[field.number] else { continue }
-      if !field.hasPresence && value.isDefault { continue }
-      print(value, field)
-    }
-    if options.unknownFields {
-      message.unknownFields.bytes.withUnsafeBytes { bytes in
-        var reader = WireReader(bytes)
-        _ = UnknownPrinter.print(&reader, 0, to: &self)
-      }
-    }
-  }
-
-  /// An `Any` as the message within; false when that cannot be had.
-  private mutating func printExpanded(_ message: DynamicMessage) -> Bool {
-    guard case .string(let url)? = message.fields[1], message.unknownFields.isEmpty,
-      let type = DescriptorPool.packedType(
-        url, near: message.descriptor.pool, types: options.types)
-    else { return false }
-    var bytes: [UInt8] = []
-    if case .bytes(let value)? = message.fields[2] { bytes = value }
-    // What nests deeper than the wire allows is left packed.
-    guard depth < WireReader.maximumDepth,
-      let packed = try? DynamicMessage(type, serializedBytes: bytes, partial: true)
-    else { return false }
-    open("[\(url)]")
-    print(packed)
-    close()
-    return true
-  }
-
-  private mutating func print(_ value: DynamicValue, _ field: FieldDescriptor) {
-    switch value {
-    case .list(let list): for value in list { print(value, field) }
-    case .map(let map):
-      guard let (key, value) = field.entryFields else { return }
-      for entry in map.sorted(by: { DynamicValue.precedes($0.key, $1.key) }) {
-        open(field.info.textName)
-        print(entry.key, key)
-        print(entry.value, value)
-        close()
-      }
-    case .message(let message):
-      open(field.info.textName)
-      print(message)
-      close()
-    default: line(field.info.textName, Self.scalar(value, field))
-    }
-  }
-
-  private static func scalar(_ value: DynamicValue, _ field: FieldDescriptor) -> String {
-    switch value {
-    case .bool(let value): value ? "true" : "false"
-    case .int32(let value): "\(value)"
-    case .int64(let value): "\(value)"
-    case .uint32(let value): "\(value)"
-    case .uint64(let value): "\(value)"
-    case .float(let value): value.isNaN ? "nan" : "\(value)"
-    case .double(let value): value.isNaN ? "nan" : "\(value)"
-    case .string(let value): quoted(Array(value.utf8), keepingUTF8: true)
-    case .bytes(let value): quoted(value, keepingUTF8: false)
-    case .enumeration(let value): field.enumType?.name(of: value) ?? "\(value)"
-    case .message, .list, .map: ""
-    }
-  }
-
-  /// In quotes, with C's escapes.
-  static func quoted(_ bytes: [UInt8], keepingUTF8: Bool) -> String {
-    var result: [UInt8] = [UInt8(ascii: "\"")]
-    for byte in bytes {
-      switch byte {
-      case 0x0A: result += "\\n".utf8
-      case 0x0D: result += "\\r".utf8
-      case 0x09: result += "\\t".utf8
-      case UInt8(ascii: "\""): result += "\\\"".utf8
-      case UInt8(ascii: "'"): result += "\\'".utf8
-      case UInt8(ascii: "\\"): result += "\\\\".utf8
-      case 0x20..<0x7F: result.append(byte)
-      case 0x80... where keepingUTF8: result.append(byte)
-      default:
-        result += [
-          UInt8(ascii: "\\"), 0x30 + (byte >> 6), 0x30 + (byte >> 3 & 7), 0x30 + (byte & 7),
-        ]
-      }
-    }
-    result.append(UInt8(ascii: "\""))
-    return String(decoding: result, as: UTF8.self)
+  init(_ options: TextOptions, capacity: Int = 256) {
+    self.options = options
+    out = ByteBuffer(capacity: capacity)
   }
 
   // MARK: Layout
 
   private mutating func begin() {
     if options.singleLine {
-      if !text.isEmpty { text += " " }
+      if out.count > 0 { out.append(UInt8(ascii: " ")) }
     } else {
-      for _ in 0..<depth { text += "  " }
+      for _ in 0..<depth { out.append(literal: "  ") }
     }
   }
 
-  /// A printer for what stands one level deeper; see ``insert(_:)``.
-  func within() -> TextPrinter {
-    var inner = TextPrinter(options: options)
-    inner.depth = depth + 1
-    return inner
-  }
-
-  mutating func insert(_ inner: TextPrinter) {
-    if options.singleLine && !inner.text.isEmpty { text += " " }
-    text += inner.text
-  }
-
-  mutating func line(_ name: String, _ value: String) {
+  /// Begins a line up to its value.
+  mutating func begin(_ name: UnsafeRawBufferPointer) {
     begin()
-    text += "\(name): \(value)"
-    if !options.singleLine { text += "\n" }
+    out.append(name)
+    out.append(literal: ": ")
   }
 
-  mutating func open(_ name: String) {
+  /// Begins a line up to its value.
+  mutating func begin(_ name: String) { Self.withBytes(name) { begin($0) } }
+
+  /// Begins a line with a field's number.
+  mutating func begin(_ number: UInt32) {
     begin()
-    text += "\(name) {"
-    if !options.singleLine { text += "\n" }
+    out.append(decimal: UInt64(number))
+    out.append(literal: ": ")
+  }
+
+  /// Ends a line.
+  mutating func end() {
+    if !options.singleLine { out.append(UInt8(ascii: "\n")) }
+  }
+
+  mutating func open(_ name: UnsafeRawBufferPointer) {
+    begin()
+    out.append(name)
+    opened()
+  }
+
+  mutating func open(_ name: String) { Self.withBytes(name) { open($0) } }
+
+  mutating func open(_ number: UInt32) {
+    begin()
+    out.append(decimal: UInt64(number))
+    opened()
+  }
+
+  private mutating func opened() {
+    out.append(literal: " {")
+    end()
     depth += 1
   }
 
   mutating func close() {
     depth -= 1
     begin()
-    text += "}"
-    if !options.singleLine { text += "\n" }
+    out.append(UInt8(ascii: "}"))
+    end()
   }
-}
 
-/// Writes fields nobody knows by their numbers. Also the decoding of a message without its type.
-enum UnknownPrinter {
-  /// Prints the fields of the reader's current message; false when they are malformed.
-  static func print(_ reader: inout WireReader, _ depth: Int, to printer: inout TextPrinter) -> Bool
-  {
-    while true {
-      let tag = reader.nextTag()
-      if tag == 0 { return reader.error == nil }
-      let name = "\(tag >> 3)"
-      switch tag & 7 {
-      case 0: printer.line(name, "\(reader.uint64())")
-      case 1: printer.line(name, hex(reader.fixedUInt64(), 16))
-      case 5: printer.line(name, hex(UInt64(reader.fixedUInt32()), 8))
-      case 3:
-        let outer = reader.enterGroup(tag)
-        printer.open(name)
-        _ = print(&reader, depth + 1, to: &printer)
-        printer.close()
-        reader.leaveGroup(outer)
+  /// What has been written so far, to go back to.
+  struct Mark {
+    fileprivate let count: Int
+    fileprivate let depth: Int
+  }
+
+  var mark: Mark { Mark(count: out.count, depth: depth) }
+
+  mutating func goBack(to mark: Mark) {
+    out.truncate(to: mark.count)
+    depth = mark.depth
+  }
+
+  private static func withBytes(_ text: String, _ body: (UnsafeRawBufferPointer) -> Void) {
+    text.utf8Span.span.bytes.withUnsafeBytes { body($0) }
+  }
+
+  // MARK: Values
+
+  mutating func boolean(_ value: Bool) { out.append(literal: value ? "true" : "false") }
+
+  /// A `float` or `double`: the fewest digits that read as the same.
+  mutating func floating(_ value: some CustomStringConvertible, isNaN: Bool) {
+    if isNaN { out.append(literal: "nan") } else { out.append(value.description) }
+  }
+
+  /// In quotes, with C's escapes.
+  mutating func quote(_ bytes: UnsafeRawBufferPointer, keepingUTF8: Bool) {
+    out.append(UInt8(ascii: "\""))
+    var plain = 0
+    for (index, byte) in bytes.enumerated() {
+      if Self.isPlain(byte) || byte >= 0x80 && keepingUTF8 { continue }
+      out.append(UnsafeRawBufferPointer(rebasing: bytes[plain..<index]))
+      plain = index + 1
+      out.append(UInt8(ascii: "\\"))
+      switch byte {
+      case 0x0A: out.append(UInt8(ascii: "n"))
+      case 0x0D: out.append(UInt8(ascii: "r"))
+      case 0x09: out.append(UInt8(ascii: "t"))
+      case UInt8(ascii: "\""), UInt8(ascii: "'"), UInt8(ascii: "\\"): out.append(byte)
       default:
-        let bytes = reader.bytes()
-        guard reader.error == nil else { return false }
-        // Whatever reads as a message is shown as one: but ten deep, as each level is tried.
-        var attempt = printer.within()
-        let isMessage =
-          !bytes.isEmpty && depth < 10
-          && bytes.withUnsafeBytes { buffer in
-            var inner = WireReader(buffer)
-            return print(&inner, depth + 1, to: &attempt)
-          }
-        if isMessage {
-          printer.open(name)
-          printer.insert(attempt)
-          printer.close()
-        } else {
-          printer.line(name, TextPrinter.quoted(bytes, keepingUTF8: false))
-        }
+        out.append(0x30 + (byte >> 6))
+        out.append(0x30 + (byte >> 3 & 7))
+        out.append(0x30 + (byte & 7))
       }
     }
+    out.append(UnsafeRawBufferPointer(rebasing: bytes[plain...]))
+    out.append(UInt8(ascii: "\""))
   }
 
-  private static func hex(_ value: UInt64, _ digits: Int) -> String {
-    let text = String(value, radix: 16)
-    return "0x" + String(repeating: "0", count: digits - text.count) + text
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    byte >= 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "'")
+      && byte != UInt8(ascii: "\\")
   }
 }
