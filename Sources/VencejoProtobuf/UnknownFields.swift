@@ -9,6 +9,7 @@ public struct UnknownFields: Hashable, Sendable {
   public init() {}
 
   /// Whether there are none.
+  @inlinable
   public var isEmpty: Bool { bytes.isEmpty }
 
   /// Appends whole fields, tags included.

@@ -12,11 +12,18 @@ public protocol WireCoding: SendableMetatype {
   static func read(from reader: inout WireReader, into value: inout Value)
   /// Writes a value without its tag.
   static func write(_ value: Value, to writer: inout WireWriter)
+  /// Writes a value and its tag.
+  static func write(_ tag: Swift.UInt32, _ value: Value, to writer: inout WireWriter)
 }
 
 extension WireCoding {
   @inlinable
   public static var fixedWidth: Int { 0 }
+  @inlinable
+  public static func write(_ tag: UInt32, _ value: Value, to writer: inout WireWriter) {
+    write(value, to: &writer)
+    writer.varint(UInt64(tag))
+  }
 }
 
 /// The types whose values are varints.
@@ -37,6 +44,10 @@ extension WireVarintCoding {
   @inlinable
   public static func write(_ value: Value, to writer: inout WireWriter) {
     writer.varint(bits(of: value))
+  }
+  @inlinable
+  public static func write(_ tag: UInt32, _ value: Value, to writer: inout WireWriter) {
+    writer.varint(tag, bits(of: value))
   }
 }
 
@@ -297,6 +308,10 @@ public enum Wire {
     public static func write(_ value: Swift.String, to writer: inout WireWriter) {
       writer.string(value)
     }
+    @inlinable
+    public static func write(
+      _ tag: Swift.UInt32, _ value: Swift.String, to writer: inout WireWriter
+    ) { writer.string(tag, value) }
   }
 
   /// A `string` whose UTF-8 nobody checks.
@@ -313,6 +328,10 @@ public enum Wire {
     public static func write(_ value: Swift.String, to writer: inout WireWriter) {
       writer.string(value)
     }
+    @inlinable
+    public static func write(
+      _ tag: Swift.UInt32, _ value: Swift.String, to writer: inout WireWriter
+    ) { writer.string(tag, value) }
   }
 
   /// `bytes`.
@@ -329,6 +348,10 @@ public enum Wire {
     public static func write(_ value: [Swift.UInt8], to writer: inout WireWriter) {
       writer.bytes(value)
     }
+    @inlinable
+    public static func write(
+      _ tag: Swift.UInt32, _ value: [Swift.UInt8], to writer: inout WireWriter
+    ) { writer.bytes(tag, value) }
   }
 
   /// An enum.
@@ -378,6 +401,10 @@ public enum Wire {
       let mark = writer.count
       value.encode(to: &writer)
       writer.delimit(since: mark)
+    }
+    @inlinable
+    public static func write(_ tag: Swift.UInt32, _ value: M, to writer: inout WireWriter) {
+      writer.message(tag, value)
     }
   }
 }

@@ -43,7 +43,13 @@ extension WireReader {
   /// A string, or nil when it is not UTF-8: then the position stays before its bytes.
   private mutating func utf8() -> String? {
     let length = self.length()
-    if length == 0 { return "" }
+    if length < 16 {
+      if length == 0 { return "" }
+      if position <= lastSixteen, let words = StringWords(ascii: position, count: length) {
+        position += length
+        return words.string
+      }
+    }
     let bytes = UnsafeRawBufferPointer(start: position, count: length)
     // Not `String(validating:as:)`, which is generic and not specialized in the library.
     guard let span = try? UTF8Span(validating: bytes.bindMemory(to: UInt8.self).span) else {
@@ -165,7 +171,7 @@ extension WireReader {
     let outer = enter()
     value.decode(from: &self)
     leave(outer)
-    list.append(value)
+    list.append(consume value)
   }
 
   /// A singular group: merged into the one there is.

@@ -13,6 +13,9 @@ public struct WireReader: ~Copyable {
   @usableFromInline var position: UnsafeRawPointer
   @usableFromInline var end: UnsafeRawPointer
   @usableFromInline package var fieldStart: UnsafeRawPointer
+  /// The last place in the buffer where sixteen bytes can be read, of use where ``StringWords`` are
+  /// known; else a place before all others.
+  let lastSixteen: UnsafeRawPointer
   /// How many more messages may be entered.
   package var depthLeft = WireReader.maximumDepth
   /// The number of the group being read, until its end-group tag is; 0 in other messages.
@@ -35,6 +38,7 @@ public struct WireReader: ~Copyable {
     position = base
     end = base + buffer.count
     fieldStart = base
+    lastSixteen = base + (StringWords.areKnown && buffer.count >= 16 ? buffer.count - 16 : -1)
   }
 
   /// What is left of the current message.

@@ -31,10 +31,7 @@ extension WireWriter {
   /// Writes a repeated field, a tag for each element.
   @inlinable
   public mutating func list<C: WireCoding>(_: C.Type, _ tag: UInt32, _ list: [C.Value]) {
-    Lent.forEachReversed(list) {
-      C.write($0.value, to: &self)
-      varint(UInt64(tag))
-    }
+    Lent.forEachReversed(list) { C.write(tag, $0.value, to: &self) }
   }
 
   /// Writes a repeated field packed into one run; nothing when it is empty.
@@ -79,10 +76,8 @@ extension WireWriter {
     _: K.Type, _: V.Type, _ tag: UInt32, _ key: K.Value, _ value: V.Value
   ) {
     let mark = count
-    V.write(value, to: &self)
-    varint(UInt64(16 | V.wireType))
-    K.write(key, to: &self)
-    varint(UInt64(8 | K.wireType))
+    V.write(16 | V.wireType, value, to: &self)
+    K.write(8 | K.wireType, key, to: &self)
     delimit(tag, since: mark)
   }
 }

@@ -17,39 +17,59 @@ public struct WireWriter: ~Copyable {
   @usableFromInline var base: UnsafeMutableRawPointer
   @usableFromInline var position: UnsafeMutableRawPointer
   @usableFromInline var end: UnsafeMutableRawPointer
-  private var finished = 0
+  @usableFromInline var finished = 0
   private var pieces: [Piece] = []
-  /// Memory to be freed.
-  private var blocks: [UnsafeMutableRawPointer] = []
+  /// Memory to be freed: each block begins with the address of the one before it.
+  private var blocks: UnsafeMutableRawPointer?
 
   /// Whether map entries are sorted by their keys, so that equal messages have equal bytes.
   public let deterministic: Bool
+  /// See ``StringWords/areKnown``; here, as Swift calls a function whenever it is asked for.
+  private let knowsStrings = StringWords.areKnown
 
   /// Arrays of so many bytes are not copied until all is written.
   private static let leastLent = 4096
 
   /// Writes into scratch memory as long as it suffices, which must outlive the writer.
   init(scratch: UnsafeMutableRawBufferPointer, deterministic: Bool) {
-    if let start = scratch.baseAddress {
-      base = start
-      end = start + scratch.count
-    } else {
-      base = .allocate(byteCount: 256, alignment: 1)
-      blocks.append(base)
-      end = base + 256
-    }
+    // An empty buffer has no address; nothing is written to this one before it grows.
+    base = scratch.baseAddress ?? Self.nothing
+    end = base + scratch.count
     position = end
     self.deterministic = deterministic
   }
 
+  // Stands in for memory while there is none. Neither read nor written: its room is zero.
+  private nonisolated(unsafe) static let nothing = UnsafeMutableRawPointer.allocate(
+    byteCount: 1, alignment: 1)
+
   /// A writer with memory of its own.
   public init(deterministic: Bool = false) {
     self.init(scratch: .init(start: nil, count: 0), deterministic: deterministic)
+    allocate(256)
   }
 
-  deinit { for block in blocks { block.deallocate() } }
+  deinit {
+    var next = blocks
+    while let block = next {
+      next = block.load(as: UnsafeMutableRawPointer?.self)
+      block.deallocate()
+    }
+  }
+
+  /// Goes on in a new block with room for so many bytes.
+  private mutating func allocate(_ size: Int) {
+    let header = 16
+    let block = UnsafeMutableRawPointer.allocate(byteCount: header + size, alignment: 16)
+    block.storeBytes(of: blocks, as: UnsafeMutableRawPointer?.self)
+    blocks = block
+    base = block + header
+    end = base + size
+    position = end
+  }
 
   /// How many bytes have been written. Also a mark for ``delimit(_:since:)``.
+  @inlinable
   public var count: Int { (end - position) &+ finished }
 
   /// `prefix` zero bytes, then what has been written.
@@ -61,7 +81,7 @@ public struct WireWriter: ~Copyable {
     }
     defer { position += prefix }
     let front = UnsafeRawBufferPointer(start: position, count: end - position)
-    if pieces.isEmpty { return [UInt8](front) }
+    if finished == 0 { return [UInt8](front) }
     var result: [UInt8] = []
     result.reserveCapacity(count)
     result.append(contentsOf: front)
@@ -88,15 +108,9 @@ public struct WireWriter: ~Copyable {
   @usableFromInline
   mutating func grow(_ size: Int) {
     let capacity = max(min(4 * count, 1 << 20), 8192, size)
-    if blocks.isEmpty {
-      blocks.reserveCapacity(8)
-      pieces.reserveCapacity(8)
-    }
+    if pieces.isEmpty { pieces.reserveCapacity(8) }
     finish()
-    base = .allocate(byteCount: capacity, alignment: 16)
-    blocks.append(base)
-    end = base + capacity
-    position = end
+    allocate(capacity)
   }
 
   /// Makes what has been written since the last time a piece of its own.
@@ -105,21 +119,6 @@ public struct WireWriter: ~Copyable {
     pieces.append(.written(UnsafeRawBufferPointer(start: position, count: end - position)))
     finished += end - position
     end = position
-  }
-
-  /// Writes a varint where ten bytes have been reserved.
-  @inline(__always)
-  private mutating func put(_ value: UInt64) {
-    if value < 0x80 {
-      position -= 1
-      position.storeBytes(of: UInt8(truncatingIfNeeded: value), as: UInt8.self)
-    } else if value < 0x4000 {
-      position -= 2
-      let pair = UInt16(truncatingIfNeeded: (value & 0x7F | 0x80) | (value >> 7) << 8)
-      position.storeBytes(of: pair.littleEndian, as: UInt16.self)
-    } else {
-      position = Self.putLong(value, before: position)
-    }
   }
 
   /// Writes a varint that ends at `position`; returns where it begins. Ten bytes are free there.
@@ -142,11 +141,6 @@ public struct WireWriter: ~Copyable {
     (position - 8).storeBytes(of: ((bits | more) &<< shift).littleEndian, as: UInt64.self)
     return position - size
   }
-
-  @inline(never)
-  private static func putLong(
-    _ value: UInt64, before position: UnsafeMutableRawPointer
-  ) -> UnsafeMutableRawPointer { put(value, before: position) }
 
   @inline(never)
   @usableFromInline
@@ -182,10 +176,55 @@ public struct WireWriter: ~Copyable {
     }
   }
 
+  // What follows writes where there is room, and else goes another way by a call that is the last
+  // thing it does: so it needs no registers of its caller's, which it would have to save.
+
   /// Writes a varint.
   public mutating func varint(_ value: UInt64) {
-    reserve(10)
-    put(value)
+    guard position - base >= 10 else { return varintElsewhere(value) }
+    position = Self.put(short: value, before: position)
+  }
+
+  @inline(never)
+  private mutating func varintElsewhere(_ value: UInt64) {
+    grow(10)
+    varint(value)
+  }
+
+  /// Writes a varint field.
+  public mutating func varint(_ tag: UInt32, _ value: UInt64) {
+    let tag = UInt64(tag)
+    guard position - base >= 20, value < 1 << 56 else { return longest(tag, value) }
+    if value | tag < 0x80 {
+      position -= 2
+      let pair = UInt16(truncatingIfNeeded: tag | value << 8)
+      position.storeBytes(of: pair.littleEndian, as: UInt16.self)
+    } else {
+      position = Self.put(short: tag, before: Self.put(short: value, before: position))
+    }
+  }
+
+  /// Writes a varint that mostly takes one or two bytes; see `put(_:before:)`.
+  @inline(__always)
+  private static func put(
+    short value: UInt64, before position: UnsafeMutableRawPointer
+  ) -> UnsafeMutableRawPointer {
+    if value < 0x80 {
+      (position - 1).storeBytes(of: UInt8(truncatingIfNeeded: value), as: UInt8.self)
+      return position - 1
+    }
+    if value < 0x4000 {
+      let pair = UInt16(truncatingIfNeeded: (value & 0x7F | 0x80) | (value >> 7) << 8)
+      (position - 2).storeBytes(of: pair.littleEndian, as: UInt16.self)
+      return position - 2
+    }
+    return put(value, before: position)
+  }
+
+  @inline(never)
+  private mutating func longest(_ tag: UInt64, _ value: UInt64) {
+    reserve(20)
+    position = Self.put(short: tag, before: Self.put(value, before: position))
   }
 
   /// Writes four bytes, little-endian.
@@ -212,42 +251,25 @@ public struct WireWriter: ~Copyable {
 
   /// Writes bytes and their length.
   public mutating func lengthPrefixed(_ bytes: UnsafeRawBufferPointer) {
-    reserve(bytes.count + 10)
-    if let start = bytes.baseAddress {
-      position -= bytes.count
-      memcpy(position, start, bytes.count)
-    }
-    put(UInt64(bytes.count))
+    raw(bytes)
+    varint(UInt64(truncatingIfNeeded: bytes.count))
   }
 
   /// Writes a tag, the length of bytes, and those.
+  @inline(never)
   private mutating func lengthPrefixed(_ tag: UInt32, _ bytes: UnsafeRawBufferPointer) {
-    reserve(bytes.count + 20)
-    if let start = bytes.baseAddress {
-      position -= bytes.count
-      memcpy(position, start, bytes.count)
-    }
-    put(UInt64(bytes.count))
-    put(UInt64(tag))
+    raw(bytes)
+    varint(tag, UInt64(truncatingIfNeeded: bytes.count))
   }
 
   /// Writes the tag, and before it the length of what was written since `mark`.
   public mutating func delimit(_ tag: UInt32, since mark: Int) {
-    reserve(20)
-    put(UInt64(count - mark))
-    put(UInt64(tag))
+    varint(tag, UInt64(truncatingIfNeeded: count &- mark))
   }
 
   /// Writes the length of what was written since `mark`.
   @usableFromInline
-  mutating func delimit(since mark: Int) { varint(UInt64(count - mark)) }
-
-  /// Writes a varint field.
-  public mutating func varint(_ tag: UInt32, _ value: UInt64) {
-    reserve(20)
-    put(value)
-    put(UInt64(tag))
-  }
+  mutating func delimit(since mark: Int) { varint(UInt64(truncatingIfNeeded: count &- mark)) }
 
   // MARK: Fields
 
@@ -275,14 +297,27 @@ public struct WireWriter: ~Copyable {
   public mutating func bool(_ tag: UInt32, _ value: Bool) { varint(tag, value ? 1 : 0) }
   /// Writes a `fixed32`.
   public mutating func fixedUInt32(_ tag: UInt32, _ value: UInt32) {
-    fixed32(value)
-    varint(UInt64(tag))
+    guard position - base >= 14 else { return fixedElsewhere(tag, UInt64(value), 4) }
+    (position - 4).storeBytes(of: value.littleEndian, as: UInt32.self)
+    position = Self.put(short: UInt64(tag), before: position - 4)
   }
   /// Writes a `fixed64`.
   public mutating func fixedUInt64(_ tag: UInt32, _ value: UInt64) {
-    fixed64(value)
-    varint(UInt64(tag))
+    guard position - base >= 18 else { return fixedElsewhere(tag, value, 8) }
+    (position - 8).storeBytes(of: value.littleEndian, as: UInt64.self)
+    position = Self.put(short: UInt64(tag), before: position - 8)
   }
+
+  @inline(never)
+  private mutating func fixedElsewhere(_ tag: UInt32, _ value: UInt64, _ size: Int) {
+    grow(18)
+    if size == 4 {
+      fixedUInt32(tag, UInt32(truncatingIfNeeded: value))
+    } else {
+      fixedUInt64(tag, value)
+    }
+  }
+
   /// Writes an `sfixed32`.
   public mutating func fixedInt32(_ tag: UInt32, _ value: Int32) {
     fixedUInt32(tag, UInt32(bitPattern: value))
@@ -298,12 +333,30 @@ public struct WireWriter: ~Copyable {
 
   /// Writes a string and its length, without a tag.
   public mutating func string(_ value: String) {
-    // Neither `withUTF8` nor the UTF-8 view give the bytes without a retain.
     value.utf8Span.span.bytes.withUnsafeBytes { lengthPrefixed($0) }
   }
   /// Writes a `string`.
   public mutating func string(_ tag: UInt32, _ value: String) {
-    value.utf8Span.span.bytes.withUnsafeBytes { lengthPrefixed(tag, $0) }
+    let words = StringWords(value)
+    guard knowsStrings && (words.isSmall || words.isOwned) else {
+      return value.utf8Span.span.bytes.withUnsafeBytes { lengthPrefixed(tag, $0) }
+    }
+    guard words.isSmall else {
+      lengthPrefixed(tag, words.owned)
+      // Its bytes have been read up to here.
+      return withExtendedLifetime(value) {}
+    }
+    guard position - base >= 32 else { return smallElsewhere(tag, value) }
+    let count = words.smallCount
+    words.storeSmall(before: position)
+    position -= count
+    varint(tag, UInt64(truncatingIfNeeded: count))
+  }
+
+  @inline(never)
+  private mutating func smallElsewhere(_ tag: UInt32, _ value: String) {
+    grow(32)
+    string(tag, value)
   }
   private mutating func lengthPrefixed(_ array: [UInt8]) {
     array.withUnsafeBytes { lengthPrefixed($0) }
@@ -318,8 +371,11 @@ public struct WireWriter: ~Copyable {
   }
   /// Writes a `bytes`.
   public mutating func bytes(_ tag: UInt32, _ value: [UInt8]) {
-    bytes(value)
-    varint(UInt64(tag))
+    guard value.count < Self.leastLent else {
+      bytes(value)
+      return varint(UInt64(tag))
+    }
+    value.withUnsafeBytes { lengthPrefixed(tag, $0) }
   }
   /// Writes an enum's number.
   @inlinable
@@ -327,7 +383,11 @@ public struct WireWriter: ~Copyable {
     int32(tag, value.rawValue)
   }
   /// Writes the fields nobody knows.
+  @inlinable
   public mutating func unknown(_ fields: UnknownFields) {
-    if !fields.isEmpty { fields.bytes.withUnsafeBytes { raw($0) } }
+    if !fields.isEmpty { raw(fields) }
   }
+
+  @usableFromInline
+  mutating func raw(_ fields: UnknownFields) { fields.bytes.withUnsafeBytes { raw($0) } }
 }
