@@ -72,6 +72,8 @@ struct KnownExtension {
   let number: Int32
   /// The tags its values may have.
   let tags: [UInt32]
+  /// Of a message: the full name of its type, after a dot.
+  let messageType: String?
 
   /// All of a file, by the full name of what they extend.
   static func all(
@@ -112,7 +114,9 @@ struct KnownExtension {
         tags.append(field.packedTag)
       }
       result[extendee, default: []].append(
-        KnownExtension(reference: root + name, number: field.number, tags: tags))
+        KnownExtension(
+          reference: root + name, number: field.number, tags: tags,
+          messageType: field.messageType))
     }
   }
 }

@@ -50,6 +50,11 @@ extension MessageEmitter {
             "if let \(missing)(in: \(own).\(field.name), \"\(name)\") { return path }")
         }
       }
+      for known in checkedExtensions {
+        printer.line(
+          "if let path = VencejoProtobuf::Required.missing(in: self, \(known.reference)) "
+            + "{ return path }")
+      }
       printer.line("return nil")
     }
   }

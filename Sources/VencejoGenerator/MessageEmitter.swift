@@ -35,6 +35,8 @@ struct MessageEmitter {
   let needsCheck: Bool
   /// The numbers of the message fields to look into for missing required fields.
   let checkedFields: Set<Int32>
+  /// The extensions to look into for them, those of the same file.
+  let checkedExtensions: [KnownExtension]
 
   var access: String { context.access }
 
@@ -95,6 +97,13 @@ struct MessageEmitter {
       }
     }
     checkedFields = checked
+    var checkedExtensions: [KnownExtension] = []
+    for known in context.extensions[".\(fullName)"] ?? [] {
+      if let type = known.messageType, try context.types.needsCheck(type) {
+        checkedExtensions.append(known)
+      }
+    }
+    self.checkedExtensions = checkedExtensions
     isBoxed = try context.types.layout(".\(fullName)", descriptor).isBoxed
   }
 

@@ -13,6 +13,8 @@ final class TypeIndex {
     var features: Features
     /// Of an enum: the number of each name.
     var numbers: [String: Int32] = [:]
+    /// Of a message: the types of the extensions its own file declares.
+    var extensionTypes: [String] = []
     /// The message, when it is what a map's field repeats.
     var mapEntry: Google.DescriptorProto? {
       guard let message, message.options?.mapEntry == true, message.field.count == 2 else {
@@ -49,7 +51,25 @@ final class TypeIndex {
       let root = place.root(hiddenBy: topLevel)
       let scope = file.package.map { ".\($0)" } ?? ""
       let features = Features(file)
+      let known = Set(entries.keys)
       add(file.messageType, file.enumType, scope, root, features)
+      let own = Set(entries.keys).subtracting(known)
+      addExtensions(file.extension, of: own)
+      for message in file.messageType { addExtensions(of: message, of: own) }
+    }
+  }
+
+  private func addExtensions(of message: Google.DescriptorProto, of own: Set<String>) {
+    addExtensions(message.extension, of: own)
+    for nested in message.nestedType { addExtensions(of: nested, of: own) }
+  }
+
+  private func addExtensions(_ fields: [Google.FieldDescriptorProto], of own: Set<String>) {
+    for field in fields where field.type == .message || field.type == .group {
+      guard let extendee = field.extendee, let type = field.typeName, own.contains(extendee) else {
+        continue
+      }
+      entries[extendee]?.extensionTypes.append(type)
     }
   }
 
@@ -102,6 +122,7 @@ final class TypeIndex {
         let isMessage = field.type == .message || field.type == .group
         if isMessage, let type = field.typeName, seen.insert(type).inserted { queue.append(type) }
       }
+      for type in entry.extensionTypes where seen.insert(type).inserted { queue.append(type) }
     }
     for name in seen { checks[name] = false }
     return false

@@ -80,4 +80,16 @@ public struct Lent<Value>: ~Copyable {
       }
     }
   }
+
+  /// The index of the first element the body is true of.
+  @inlinable
+  @inline(__always)
+  static func firstIndex(_ list: [Value], where body: (borrowing Lent<Value>) -> Bool) -> Int? {
+    list.withUnsafeBufferPointer { buffer in
+      guard let start = UnsafeRawPointer(buffer.baseAddress) else { return nil }
+      let elements = start.assumingMemoryBound(to: Lent<Value>.self)
+      for index in 0..<buffer.count where body(elements[index]) { return index }
+      return nil
+    }
+  }
 }

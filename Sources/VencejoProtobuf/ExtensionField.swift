@@ -19,6 +19,8 @@ public struct ExtensionField<Extended: Message, Value: Sendable>: Sendable {
   /// Reads a field into the value, unless its wire type is another's: then it is skipped.
   private let read: @Sendable (inout WireReader, UInt32, inout Value) -> Void
   private let write: @Sendable (Value, inout WireWriter) -> Void
+  /// Of messages: the path of the first required field that is not set, from the value on.
+  private var missing: @Sendable (Value) -> String? = { _ in nil }
 
   private init(
     _ number: Int32, _ fullName: String, initial: Value, defaultValue: Value? = nil,
@@ -88,11 +90,13 @@ extension ExtensionField {
     _: M.Type, _ number: Int32, _ fullName: String
   ) -> Self where Value == M? {
     let tag = UInt32(bitPattern: number) << 3 | 2
-    return Self(number, fullName, initial: nil) { reader, found, value in
+    var field = Self(number, fullName, initial: nil) { reader, found, value in
       if found == tag { reader.message(into: &value) } else { reader.skip(found) }
     } write: { value, writer in
       if let value { writer.message(tag, value) }
     }
+    field.missing = { $0?.missingRequiredField.map { ".\($0)" } }
+    return field
   }
 
   /// A repeated message.
@@ -100,11 +104,13 @@ extension ExtensionField {
     _: M.Type, _ number: Int32, _ fullName: String
   ) -> Self where Value == [M] {
     let tag = UInt32(bitPattern: number) << 3 | 2
-    return Self(number, fullName, initial: []) { reader, found, value in
+    var field = Self(number, fullName, initial: []) { reader, found, value in
       if found == tag { reader.message(into: &value) } else { reader.skip(found) }
     } write: { value, writer in
       writer.message(tag, value)
     }
+    field.missing = { Required.missing(in: $0, "") }
+    return field
   }
 
   /// A singular group.
@@ -112,11 +118,13 @@ extension ExtensionField {
     _: M.Type, _ number: Int32, _ fullName: String
   ) -> Self where Value == M? {
     let tag = UInt32(bitPattern: number) << 3 | 3
-    return Self(number, fullName, initial: nil) { reader, found, value in
+    var field = Self(number, fullName, initial: nil) { reader, found, value in
       if found == tag { reader.group(tag, into: &value) } else { reader.skip(found) }
     } write: { value, writer in
       if let value { writer.group(tag, value) }
     }
+    field.missing = { $0?.missingRequiredField.map { ".\($0)" } }
+    return field
   }
 
   /// A repeated group.
@@ -124,11 +132,13 @@ extension ExtensionField {
     _: M.Type, _ number: Int32, _ fullName: String
   ) -> Self where Value == [M] {
     let tag = UInt32(bitPattern: number) << 3 | 3
-    return Self(number, fullName, initial: []) { reader, found, value in
+    var field = Self(number, fullName, initial: []) { reader, found, value in
       if found == tag { reader.group(tag, into: &value) } else { reader.skip(found) }
     } write: { value, writer in
       writer.group(tag, value)
     }
+    field.missing = { Required.missing(in: $0, "") }
+    return field
   }
 
   /// A message in a `MessageSet`: a group numbered 1 with the extension's number (2) and the
@@ -148,6 +158,7 @@ extension ExtensionField {
       writer.varint(11)
     }
     field.isMessageSet = true
+    field.missing = { $0?.missingRequiredField.map { ".\($0)" } }
     return field
   }
 
@@ -188,6 +199,14 @@ extension ExtensionField {
     let error = forEach(in: fields) { reader, tag in read(&reader, tag, &value) }
     if let error { throw error }
     return value
+  }
+
+  /// The path of the first required field that is not set in the extension; nil also when it is
+  /// malformed.
+  fileprivate func missing(in fields: UnknownFields) -> String? {
+    if fields.isEmpty { return nil }
+    guard let value = try? value(in: fields) else { return nil }
+    return missing(value).map { "[\(fullName)]\($0)" }
   }
 
   fileprivate func set(_ value: Value, in fields: inout UnknownFields) {
@@ -291,11 +310,17 @@ extension Message {
     set { field.set(newValue, in: &unknownFields) }
   }
 
-  /// The value of an extension, nil or empty when it is not there. Throws when it is
-  /// malformed: decoding the message did not look into it.
+  /// The value of an extension, nil or empty when it is not there. Throws when it is malformed or
+  /// lacks a required field: decoding the message did not look into it, unless the same file
+  /// declares it.
   public func value<Value>(
     of field: ExtensionField<Self, Value>
-  ) throws(DecodingError) -> Value { try field.value(in: unknownFields) }
+  ) throws(DecodingError) -> Value {
+    if let path = Required.missing(in: self, field) {
+      throw DecodingError(kind: .missingRequired, offset: 0, path: path)
+    }
+    return try field.value(in: unknownFields)
+  }
 
   /// Whether an extension is there.
   public func has<Value>(_ field: ExtensionField<Self, Value>) -> Bool {
@@ -306,4 +331,11 @@ extension Message {
     }
     return found
   }
+}
+
+extension Required {
+  /// In an extension.
+  public static func missing<M: Message, Value>(
+    in message: M, _ field: ExtensionField<M, Value>
+  ) -> String? { field.missing(in: message.unknownFields) }
 }

@@ -16,7 +16,8 @@ public protocol Message: Hashable, Sendable {
   var unknownFields: UnknownFields { get set }
 
   /// The path of the first required field that is not set, here or in sub-messages, for
-  /// example `orders[2].id`; nil when there is none. Extensions are not looked into.
+  /// example `orders[2].id` or `[shop.gift].name`; nil when there is none. Of the extensions only
+  /// those that the message's own file declares are looked into.
   var missingRequiredField: String? { get }
 
   /// Merges fields from the reader up to the end of its current message. Errors stay in

@@ -9,10 +9,10 @@ public enum Required {
   /// In a repeated field.
   @inlinable
   public static func missing<M: Message>(in list: [M], _ field: String) -> String? {
-    for (index, value) in list.enumerated() {
-      if let path = value.missingRequiredField { return "\(field)[\(index)].\(path)" }
+    guard let index = Lent.firstIndex(list, where: { $0.value.missingRequiredField != nil }) else {
+      return nil
     }
-    return nil
+    return list[index].missingRequiredField.map { "\(field)[\(index)].\($0)" }
   }
 
   /// In the values of a map.

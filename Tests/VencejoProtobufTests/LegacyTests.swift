@@ -140,6 +140,36 @@ struct LegacyTests {
     #expect(Legacy.Old().missingRequiredField == nil)
   }
 
+  @Test func requiredInExtensions() throws {
+    func path(_ change: (inout Legacy.Extensible) -> Void) throws -> String? {
+      var message = Legacy.Extensible()
+      change(&message)
+      let bytes = message.serializedBytes()
+      #expect(try Legacy.Extensible(partialSerializedBytes: bytes) == message)
+      do throws(DecodingError) {
+        _ = try Legacy.Extensible(serializedBytes: bytes)
+        return nil
+      } catch {
+        #expect(error.kind == .missingRequired)
+        return error.path
+      }
+    }
+    #expect(try path { _ in } == nil)
+    #expect(try path { $0[Legacy.needy] = .init(id: 1) } == nil)
+    #expect(try path { $0[Legacy.needy] = .init() } == "[fixture.legacy.needy].id")
+    #expect(
+      try path { $0[Legacy.needies] = [.init(id: 1), .init(id: 1, next: .init())] }
+        == "[fixture.legacy.needies][1].next.id")
+    #expect(try path { $0[Legacy.needygroup] = .init() } == "[fixture.legacy.needygroup].id")
+    var inner = Legacy.Extensible()
+    inner[Legacy.needy] = .init()
+    #expect(
+      try path { $0[Legacy.needygroup] = .init(id: 1, nested: inner) }
+        == "[fixture.legacy.needygroup].nested.[fixture.legacy.needy].id")
+    #expect(throws: DecodingError.self) { try inner.value(of: Legacy.needy) }
+    #expect(inner[Legacy.needy] == .init())
+  }
+
   @Test func extensions() throws {
     var old = try Legacy.Old(serializedBytes: [0x08, 1, 0xA0, 6, 5, 0xA2, 6, 1, 6])
     // 100 as a varint is oldNumber; with another wire type it is not.

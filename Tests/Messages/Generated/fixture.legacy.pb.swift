@@ -40,26 +40,31 @@ extension Legacy {
       ZRIWCgVvdGhlchgGIAEoCUgAUgVvdGhlchIuCgRwYXJ0GAcgASgKMhouZml4dHVyZS5sZWdhY3kuTmVlZHkuUGFydFIEcGFy\
       dBpNCghNYXBFbnRyeRIQCgNrZXkYASABKAlSA2tleRIrCgV2YWx1ZRgCIAEoCzIVLmZpeHR1cmUubGVnYWN5Lk5lZWR5UgV2\
       YWx1ZToCOAEaGgoEUGFydBISCgRuYW1lGAEgAigJUgRuYW1lQggKBmVpdGhlciI0CgVPdXRlchIrCgVuZWVkeRgBIAEoCzIV\
-      LmZpeHR1cmUubGVnYWN5Lk5lZWR5UgVuZWVkeSIYCghPbGRHcm91cBIMCgF4GAEgASgFUgF4IhkKCU9sZEdyb3VwcxIMCgF4\
-      GAEgASgFUgF4Il0KBVNjb3BlMigKBGZsYWcSEy5maXh0dXJlLmxlZ2FjeS5PbGQYlgEgASgIUgRmbGFnMioKBWZsYWdzEhMu\
-      Zml4dHVyZS5sZWdhY3kuT2xkGJcBIAMoCVIFZmxhZ3MiEwoDU2V0KggIBBD/////BzoCCAEiVQoESXRlbRIMCgFpGA8gASgF\
-      UgFpMj8KBGl0ZW0SEy5maXh0dXJlLmxlZ2FjeS5TZXQY+bteIAEoCzIULmZpeHR1cmUubGVnYWN5Lkl0ZW1SBGl0ZW0iZAoG\
-      U2Vjb25kEhIKBHRleHQYASABKAlSBHRleHQyRgoGc2Vjb25kEhMuZml4dHVyZS5sZWdhY3kuU2V0GJCz/AEgASgLMhYuZml4\
-      dHVyZS5sZWdhY3kuU2Vjb25kUgZzZWNvbmQi0wEKBUFsaWtlEhcKB2Zvb19iYXIYASABKAVSBmZvb0JhchIWCgZmb29CYXIY\
-      AiABKAVSBnNlY29uZBIXCghmb29fX2JhchgDIAEoBVIFdGhpcmQSEQoDYV9iGAQgASgFSABSAmFCEhMKAmFCGAUgASgFSABS\
-      BWZpZnRoEg4KAWMYBiABKAVIAVIBYxI0ChZtaXNzaW5nX3JlcXVpcmVkX2ZpZWxkGAcgASgFUhRtaXNzaW5nUmVxdWlyZWRG\
-      aWVsZEIICgZjaG9pY2VCCAoGRm9vQmFyKl0KBkNsb3NlZBIQCgxDTE9TRURfRklSU1QQAxIRCg1DTE9TRURfU0VDT05EEAQS\
-      EAoMQ0xPU0VEX0FQQVJUEAkSHAoPQ0xPU0VEX05FR0FUSVZFEPn//////////wEqKQoGWmVyb2VkEg8KC1pFUk9FRF9OT05F\
-      EAASDgoKWkVST0VEX1RXTxACOjIKCm9sZF9udW1iZXISEy5maXh0dXJlLmxlZ2FjeS5PbGQYZCABKAVSCW9sZE51bWJlcjo0\
-      CghvbGRfdGV4dBITLmZpeHR1cmUubGVnYWN5Lk9sZBhlIAEoCToEbm9uZVIHb2xkVGV4dDouCghvbGRfbGlzdBITLmZpeHR1\
-      cmUubGVnYWN5Lk9sZBhmIAMoEVIHb2xkTGlzdDo2CgpvbGRfcGFja2VkEhMuZml4dHVyZS5sZWdhY3kuT2xkGGcgAygRQgIQ\
-      AVIJb2xkUGFja2VkOkEKB29sZF9vbGQSEy5maXh0dXJlLmxlZ2FjeS5PbGQYaCABKAsyEy5maXh0dXJlLmxlZ2FjeS5PbGRS\
-      Bm9sZE9sZDpDCghvbGRfb2xkcxITLmZpeHR1cmUubGVnYWN5Lk9sZBhpIAMoCzITLmZpeHR1cmUubGVnYWN5Lk9sZFIHb2xk\
-      T2xkczpZCgpvbGRfY2xvc2VkEhMuZml4dHVyZS5sZWdhY3kuT2xkGGogASgOMhYuZml4dHVyZS5sZWdhY3kuQ2xvc2VkOg1D\
-      TE9TRURfU0VDT05EUglvbGRDbG9zZWQ6SQoIb2xkZ3JvdXASEy5maXh0dXJlLmxlZ2FjeS5PbGQYayABKAoyGC5maXh0dXJl\
-      LmxlZ2FjeS5PbGRHcm91cFIIb2xkZ3JvdXA6TAoLb2xkX2Nsb3NlZHMSEy5maXh0dXJlLmxlZ2FjeS5PbGQYbCADKA4yFi5m\
-      aXh0dXJlLmxlZ2FjeS5DbG9zZWRSCm9sZENsb3NlZHM6TAoJb2xkZ3JvdXBzEhMuZml4dHVyZS5sZWdhY3kuT2xkGG0gAygK\
-      MhkuZml4dHVyZS5sZWdhY3kuT2xkR3JvdXBzUglvbGRncm91cHM=
+      LmZpeHR1cmUubGVnYWN5Lk5lZWR5UgVuZWVkeSITCgpFeHRlbnNpYmxlKgUIZBDIASJQCgpOZWVkeUdyb3VwEg4KAmlkGAEg\
+      AigFUgJpZBIyCgZuZXN0ZWQYAiABKAsyGi5maXh0dXJlLmxlZ2FjeS5FeHRlbnNpYmxlUgZuZXN0ZWQiGAoIT2xkR3JvdXAS\
+      DAoBeBgBIAEoBVIBeCIZCglPbGRHcm91cHMSDAoBeBgBIAEoBVIBeCJdCgVTY29wZTIoCgRmbGFnEhMuZml4dHVyZS5sZWdh\
+      Y3kuT2xkGJYBIAEoCFIEZmxhZzIqCgVmbGFncxITLmZpeHR1cmUubGVnYWN5Lk9sZBiXASADKAlSBWZsYWdzIhMKA1NldCoI\
+      CAQQ/////wc6AggBIlUKBEl0ZW0SDAoBaRgPIAEoBVIBaTI/CgRpdGVtEhMuZml4dHVyZS5sZWdhY3kuU2V0GPm7XiABKAsy\
+      FC5maXh0dXJlLmxlZ2FjeS5JdGVtUgRpdGVtImQKBlNlY29uZBISCgR0ZXh0GAEgASgJUgR0ZXh0MkYKBnNlY29uZBITLmZp\
+      eHR1cmUubGVnYWN5LlNldBiQs/wBIAEoCzIWLmZpeHR1cmUubGVnYWN5LlNlY29uZFIGc2Vjb25kItMBCgVBbGlrZRIXCgdm\
+      b29fYmFyGAEgASgFUgZmb29CYXISFgoGZm9vQmFyGAIgASgFUgZzZWNvbmQSFwoIZm9vX19iYXIYAyABKAVSBXRoaXJkEhEK\
+      A2FfYhgEIAEoBUgAUgJhQhITCgJhQhgFIAEoBUgAUgVmaWZ0aBIOCgFjGAYgASgFSAFSAWMSNAoWbWlzc2luZ19yZXF1aXJl\
+      ZF9maWVsZBgHIAEoBVIUbWlzc2luZ1JlcXVpcmVkRmllbGRCCAoGY2hvaWNlQggKBkZvb0JhcipdCgZDbG9zZWQSEAoMQ0xP\
+      U0VEX0ZJUlNUEAMSEQoNQ0xPU0VEX1NFQ09ORBAEEhAKDENMT1NFRF9BUEFSVBAJEhwKD0NMT1NFRF9ORUdBVElWRRD5////\
+      //////8BKikKBlplcm9lZBIPCgtaRVJPRURfTk9ORRAAEg4KClpFUk9FRF9UV08QAjpHCgVuZWVkeRIaLmZpeHR1cmUubGVn\
+      YWN5LkV4dGVuc2libGUYZCABKAsyFS5maXh0dXJlLmxlZ2FjeS5OZWVkeVIFbmVlZHk6SwoHbmVlZGllcxIaLmZpeHR1cmUu\
+      bGVnYWN5LkV4dGVuc2libGUYZSADKAsyFS5maXh0dXJlLmxlZ2FjeS5OZWVkeVIHbmVlZGllczpWCgpuZWVkeWdyb3VwEhou\
+      Zml4dHVyZS5sZWdhY3kuRXh0ZW5zaWJsZRhmIAEoCjIaLmZpeHR1cmUubGVnYWN5Lk5lZWR5R3JvdXBSCm5lZWR5Z3JvdXA6\
+      MgoKb2xkX251bWJlchITLmZpeHR1cmUubGVnYWN5Lk9sZBhkIAEoBVIJb2xkTnVtYmVyOjQKCG9sZF90ZXh0EhMuZml4dHVy\
+      ZS5sZWdhY3kuT2xkGGUgASgJOgRub25lUgdvbGRUZXh0Oi4KCG9sZF9saXN0EhMuZml4dHVyZS5sZWdhY3kuT2xkGGYgAygR\
+      UgdvbGRMaXN0OjYKCm9sZF9wYWNrZWQSEy5maXh0dXJlLmxlZ2FjeS5PbGQYZyADKBFCAhABUglvbGRQYWNrZWQ6QQoHb2xk\
+      X29sZBITLmZpeHR1cmUubGVnYWN5Lk9sZBhoIAEoCzITLmZpeHR1cmUubGVnYWN5Lk9sZFIGb2xkT2xkOkMKCG9sZF9vbGRz\
+      EhMuZml4dHVyZS5sZWdhY3kuT2xkGGkgAygLMhMuZml4dHVyZS5sZWdhY3kuT2xkUgdvbGRPbGRzOlkKCm9sZF9jbG9zZWQS\
+      Ey5maXh0dXJlLmxlZ2FjeS5PbGQYaiABKA4yFi5maXh0dXJlLmxlZ2FjeS5DbG9zZWQ6DUNMT1NFRF9TRUNPTkRSCW9sZENs\
+      b3NlZDpJCghvbGRncm91cBITLmZpeHR1cmUubGVnYWN5Lk9sZBhrIAEoCjIYLmZpeHR1cmUubGVnYWN5Lk9sZEdyb3VwUghv\
+      bGRncm91cDpMCgtvbGRfY2xvc2VkcxITLmZpeHR1cmUubGVnYWN5Lk9sZBhsIAMoDjIWLmZpeHR1cmUubGVnYWN5LkNsb3Nl\
+      ZFIKb2xkQ2xvc2VkczpMCglvbGRncm91cHMSEy5maXh0dXJlLmxlZ2FjeS5PbGQYbSADKAoyGS5maXh0dXJlLmxlZ2FjeS5P\
+      bGRHcm91cHNSCW9sZGdyb3Vwcw==
       """,
     dependencies: { [] }
   )
@@ -644,6 +649,86 @@ extension Legacy {
     }
   }
 
+  /// Required fields in extensions.
+  public struct Extensible: VencejoProtobuf::Message {
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.legacy.Extensible" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
+    public init() {}
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 802: reader.known(TestMessages::Legacy.needy, tag, into: &self.unknownFields)
+        case 810: reader.known(TestMessages::Legacy.needies, tag, into: &self.unknownFields)
+        case 819: reader.known(TestMessages::Legacy.needygroup, tag, into: &self.unknownFields)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.unknownFields)
+    }
+
+    public var missingRequiredField: Swift::String? {
+      if let path = VencejoProtobuf::Required.missing(in: self, TestMessages::Legacy.needy) { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self, TestMessages::Legacy.needies) { return path }
+      if let path = VencejoProtobuf::Required.missing(in: self, TestMessages::Legacy.needygroup) { return path }
+      return nil
+    }
+  }
+
+  public struct NeedyGroup: VencejoProtobuf::Message {
+    public var id: Swift::Int32?
+    public var nested: TestMessages::Legacy.Extensible?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "fixture.legacy.NeedyGroup" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
+    public init() {}
+    public init(
+      id: Swift::Int32? = nil,
+      nested: TestMessages::Legacy.Extensible? = nil
+    ) {
+      self.id = id
+      self.nested = nested
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.id = reader.int32()
+        case 18: reader.message(into: &self.nested)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.nested { writer.message(18, value) }
+      if let value = self.id { writer.int32(8, value) }
+    }
+
+    public var missingRequiredField: Swift::String? {
+      if self.id == nil { return "id" }
+      if let path = VencejoProtobuf::Required.missing(in: self.nested, "nested") { return path }
+      return nil
+    }
+  }
+
   public struct OldGroup: VencejoProtobuf::Message {
     public var x: Swift::Int32?
     public var unknownFields = VencejoProtobuf::UnknownFields()
@@ -945,6 +1030,15 @@ extension Legacy {
       case c(Swift::Int32)
     }
   }
+
+  /// The extension `fixture.legacy.needy`.
+  public static var needy: VencejoProtobuf::ExtensionField<TestMessages::Legacy.Extensible, TestMessages::Legacy.Needy?> { .message(TestMessages::Legacy.Needy.self, 100, "fixture.legacy.needy") }
+
+  /// The extension `fixture.legacy.needies`.
+  public static var needies: VencejoProtobuf::ExtensionField<TestMessages::Legacy.Extensible, [TestMessages::Legacy.Needy]> { .messages(TestMessages::Legacy.Needy.self, 101, "fixture.legacy.needies") }
+
+  /// The extension `fixture.legacy.needygroup`.
+  public static var needygroup: VencejoProtobuf::ExtensionField<TestMessages::Legacy.Extensible, TestMessages::Legacy.NeedyGroup?> { .group(TestMessages::Legacy.NeedyGroup.self, 102, "fixture.legacy.needygroup") }
 
   /// The extension `fixture.legacy.old_number`.
   public static var oldNumber: VencejoProtobuf::ExtensionField<TestMessages::Legacy.Old, Swift::Int32?> { .optional(VencejoProtobuf::Wire.Int32.self, 100, "fixture.legacy.old_number") }
