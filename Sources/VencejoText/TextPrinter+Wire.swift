@@ -14,7 +14,7 @@ extension TextPrinter {
   }
 
   /// Fields that are written behind those with a name.
-  private enum Nameless {
+  enum Nameless {
     case field(UnsafeRawBufferPointer)
     /// An element of a packed list that its closed enum does not name.
     case number(UInt32, UInt64)
@@ -48,12 +48,12 @@ extension TextPrinter {
     }
   }
 
-  private static func check(_ reader: borrowing WireReader) throws(Fault) {
+  static func check(_ reader: borrowing WireReader) throws(Fault) {
     if let error = reader.error { throw .malformed("\(error)") }
   }
 
   /// What was read since a place.
-  private static func span(
+  static func span(
     from start: UnsafeRawPointer, _ reader: borrowing WireReader
   ) -> UnsafeRawBufferPointer {
     let end = reader.rest.baseAddress ?? start
@@ -63,7 +63,7 @@ extension TextPrinter {
   // MARK: Messages
 
   /// Writes the reader's current message.
-  private mutating func message(
+  mutating func message(
     _ type: MessageTable, _ pool: DescriptorPool, _ reader: inout WireReader
   ) throws(Fault) {
     if options.expandAny && type.wellKnown == .any && type.ordered.count == 2
@@ -104,13 +104,13 @@ extension TextPrinter {
     write(nameless)
   }
 
-  private func skip(_ tag: UInt32, _ reader: inout WireReader, _ nameless: inout [Nameless]) {
+  func skip(_ tag: UInt32, _ reader: inout WireReader, _ nameless: inout [Nameless]) {
     let start = reader.fieldStart
     reader.skip(tag)
     nameless.append(.field(Self.span(from: start, reader)))
   }
 
-  private mutating func write(_ nameless: [Nameless]) {
+  mutating func write(_ nameless: [Nameless]) {
     guard options.unknownFields else { return }
     for field in nameless {
       switch field {
@@ -120,7 +120,7 @@ extension TextPrinter {
     }
   }
 
-  private func enter(_ index: Int, _ cursor: inout FieldCursor) throws(Fault) {
+  func enter(_ index: Int, _ cursor: inout FieldCursor) throws(Fault) {
     guard cursor.enter(index) else { throw .disorder }
   }
 
@@ -322,96 +322,5 @@ extension TextPrinter {
     } else {
       out.append(decimal: Int64(number))
     }
-  }
-
-  // MARK: Any and MessageSet
-
-  /// Writes an `Any` as the message within, when its type is known and it can be read.
-  private mutating func any(
-    _ type: MessageTable, _ pool: DescriptorPool, _ reader: inout WireReader
-  ) throws(Fault) {
-    var url = UnsafeRawBufferPointer(start: nil, count: 0)
-    var content = url
-    var nameless: [Nameless] = []
-    while true {
-      let tag = reader.nextTag()
-      if tag == 0 { break }
-      switch tag {
-      case 10: url = reader.span()
-      case 18: content = reader.span()
-      default: skip(tag, &reader, &nameless)
-      }
-    }
-    try Self.check(reader)
-    guard url.isUTF8 else { throw .malformed("not UTF-8") }
-    if nameless.isEmpty, try expanded(url, content, pool) { return }
-    if !url.isEmpty {
-      begin(type.ordered[0].textName)
-      quote(url, keepingUTF8: true)
-      end()
-    }
-    if !content.isEmpty {
-      begin(type.ordered[1].textName)
-      quote(content, keepingUTF8: false)
-      end()
-    }
-    write(nameless)
-  }
-
-  /// False, and nothing is written, when that cannot be had.
-  private mutating func expanded(
-    _ url: UnsafeRawBufferPointer, _ content: UnsafeRawBufferPointer, _ pool: DescriptorPool
-  ) throws(Fault) -> Bool {
-    let name = String(decoding: url, as: UTF8.self)
-    // What nests deeper than the wire allows is left packed.
-    guard depth < WireReader.maximumDepth,
-      let packed = DescriptorPool.packedType(name, near: pool, types: options.types)
-    else { return false }
-    let before = mark
-    open("[\(name)]")
-    var inner = WireReader(content)
-    do throws(Fault) {
-      try message(packed.table, packed.pool, &inner)
-      try Self.check(inner)
-    } catch {
-      if case .disorder = error { throw error }
-      goBack(to: before)
-      return false
-    }
-    close()
-    return true
-  }
-
-  /// An item of a `MessageSet`: a group with the extension's number (2) and the message (3).
-  private mutating func item(
-    _ type: MessageTable, _ pool: DescriptorPool, _ tag: UInt32, _ reader: inout WireReader,
-    _ cursor: inout FieldCursor, _ nameless: inout [Nameless]
-  ) throws(Fault) {
-    let start = reader.fieldStart
-    var number: UInt32?
-    var bytes: UnsafeRawBufferPointer?
-    let outer = reader.enterGroup(tag)
-    loop: while true {
-      switch reader.nextTag() {
-      case 0: break loop
-      case 16 where number == nil: number = reader.uint32()
-      case 26:
-        if bytes != nil { throw .disorder }
-        bytes = reader.span()
-      case let tag: reader.skip(tag)
-      }
-    }
-    reader.leaveGroup(outer)
-    guard let number, let bytes, number < 1 << 29, let index = cursor.index(of: number << 3 | 2),
-      type.ordered[index].kind == .message, !type.ordered[index].isRepeated
-    else { return nameless.append(.field(Self.span(from: start, reader))) }
-    try enter(index, &cursor)
-    open(type.ordered[index].textName)
-    var inner = WireReader(bytes)
-    // The group and the message in it.
-    inner.depthLeft = reader.depthLeft - 2
-    try message(pool.tables[type.ordered[index].type], pool, &inner)
-    try Self.check(inner)
-    close()
   }
 }

@@ -20,6 +20,8 @@ public final class Oracle: Sendable {
     case recode = "P"
     case toJSON = "J"
     case fromJSON = "K"
+    /// Like `fromJSON`, with unknown names skipped.
+    case fromJSONIgnoring = "k"
     case toText = "T"
     case fromText = "U"
     /// Argument: source, target and mask, each behind its length in four bytes. Result: the

@@ -194,9 +194,10 @@ def answer(operation, name, argument):
         message = message_class(name)()
         message.ParseFromString(argument)
         return json_format.MessageToJson(message, indent=None, descriptor_pool=pool).encode()
-    if operation == b"K":
+    if operation in b"Kk":
         message = message_class(name)()
-        json_format.Parse(argument.decode(), message, descriptor_pool=pool)
+        json_format.Parse(
+            argument.decode(), message, ignore_unknown_fields=operation == b"k", descriptor_pool=pool)
         return message.SerializePartialToString(deterministic=True)
     if operation == b"T":
         message = message_class(name)()
