@@ -396,6 +396,10 @@ extension DynamicValue {
     case (.uint32(let left), .uint32(let right)): left < right
     case (.uint64(let left), .uint64(let right)): left < right
     case (.string(let left), .string(let right)): left.utf8.lexicographicallyPrecedes(right.utf8)
+    // Strings that are not UTF-8, among those that are.
+    case (.string(let left), .bytes(let right)): left.utf8.lexicographicallyPrecedes(right)
+    case (.bytes(let left), .string(let right)): left.lexicographicallyPrecedes(right.utf8)
+    case (.bytes(let left), .bytes(let right)): left.lexicographicallyPrecedes(right)
     default: false
     }
   }

@@ -80,9 +80,30 @@ extension WireReader {
     return nil
   }
 
-  /// Elements of a `repeated string` whose UTF-8 nobody checks.
+  /// Elements of a `repeated string` whose UTF-8 nobody checks. One that is not UTF-8 stays an
+  /// unknown field, and so do those behind it: written again, they are in their order.
   public mutating func looseStrings(into list: inout [String], _ unknown: inout UnknownFields) {
-    if let value = looseString(&unknown), error == nil { list.append(value) }
+    if refusedList != 0, refusedList == currentTag {
+      skip(refusedList)
+      return keep(in: &unknown)
+    }
+    if let value = looseString(&unknown) {
+      if error == nil { list.append(value) }
+    } else {
+      refusedList = currentTag
+    }
+  }
+
+  /// The tag of the field being read, of one to five bytes.
+  private var currentTag: UInt32 {
+    var tag: UInt32 = 0
+    for (index, byte) in UnsafeRawBufferPointer(start: fieldStart, count: min(end - fieldStart, 5))
+      .enumerated()
+    {
+      tag |= UInt32(byte & 0x7F) << UInt32(7 * index)
+      if byte < 0x80 { break }
+    }
+    return tag
   }
 
   /// A value of a closed enum; another number stays an unknown field.

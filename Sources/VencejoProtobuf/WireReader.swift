@@ -20,6 +20,9 @@ public struct WireReader: ~Copyable {
   package var depthLeft = WireReader.maximumDepth
   /// The number of the group being read, until its end-group tag is; 0 in other messages.
   var group: UInt32 = 0
+  /// The tag of the list in the current message of which an element stayed an unknown field, as it
+  /// is not UTF-8: the elements behind it do too, so that they keep their order; 0 for none.
+  var refusedList: UInt32 = 0
   /// Whether a value was read that its type cannot hold: an unknown number of a closed enum,
   /// a string that is not UTF-8. Whoever reads such values asks, and resets it.
   @usableFromInline var refused = false
@@ -128,19 +131,21 @@ public struct WireReader: ~Copyable {
   public struct Frame {
     let end: UnsafeRawPointer
     let group: UInt32
+    let refusedList: UInt32
   }
 
   /// Reads a length and makes the bytes it covers the current message. Returns what
   /// ``leave(_:)`` needs.
   public mutating func enter() -> Frame {
     let length = self.length()
-    let outer = Frame(end: end, group: group)
+    let outer = Frame(end: end, group: group, refusedList: refusedList)
     guard depthLeft > 0 else {
       fail(.depthExceeded)
       return outer
     }
     depthLeft -= 1
     group = 0
+    refusedList = 0
     end = position + length
     return outer
   }
@@ -152,6 +157,7 @@ public struct WireReader: ~Copyable {
       position = end
       end = outer.end
       group = outer.group
+      refusedList = outer.refusedList
     } else {
       position = end
     }
@@ -160,13 +166,14 @@ public struct WireReader: ~Copyable {
   /// Makes the group whose start tag was just read the current message: it ends with its
   /// end-group tag.
   public mutating func enterGroup(_ tag: UInt32) -> Frame {
-    let outer = Frame(end: end, group: group)
+    let outer = Frame(end: end, group: group, refusedList: refusedList)
     guard depthLeft > 0 else {
       fail(.depthExceeded)
       return outer
     }
     depthLeft -= 1
     group = tag >> 3
+    refusedList = 0
     return outer
   }
 
@@ -176,13 +183,14 @@ public struct WireReader: ~Copyable {
     if group != 0 { return fail(.unterminatedGroup) }
     depthLeft += 1
     group = outer.group
+    refusedList = outer.refusedList
   }
 
   /// Like ``enter()``, for a packed run of values, which is no message and does not count as
   /// one for the depth.
   public mutating func enterRun() -> Frame {
     let length = self.length()
-    let outer = Frame(end: end, group: group)
+    let outer = Frame(end: end, group: group, refusedList: refusedList)
     end = position + length
     return outer
   }

@@ -143,6 +143,8 @@ extension JSONTableTests {
     #"{"int32Value": "1_0"}"#: false,
     // It rounds to the largest float.
     #"{"floatValue": 3.40282356e38}"#: true,
+    // Python takes it for an integer, which has no such zero.
+    #"{"doubleValue": -0}"#: true, #"{"value": -0}"#: true,
     #"{"doubleValue": true}"#: false, #"{"colorValue": true}"#: false,
     // Padding is whole or not there.
     #"{"bytesValue": "AA="}"#: false, #"{"bytesValue": "AAAA="}"#: false,

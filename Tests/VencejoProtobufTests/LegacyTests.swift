@@ -140,6 +140,21 @@ struct LegacyTests {
     #expect(Legacy.Old().missingRequiredField == nil)
   }
 
+  /// Strings of proto2 may hold any bytes. Those that are no text stay unknown fields, and what is
+  /// behind them in a list too: whoever reads the bytes again finds the list as it was.
+  @Test func listsKeepTheirOrder() throws {
+    let bytes: [UInt8] = [
+      0x42, 1, 0x61, 0x42, 1, 0xFF, 0x42, 1, 0x62, 0x08, 5, 0x42, 2, 0x63, 0x64,
+    ]
+    let old = try Legacy.Old(serializedBytes: bytes)
+    #expect(old.lines == ["a"] && old.number == 5)
+    #expect(old.unknownFields.bytes == [0x42, 1, 0xFF, 0x42, 1, 0x62, 0x42, 2, 0x63, 0x64])
+    #expect(
+      old.serializedBytes()
+        == [0x08, 5, 0x42, 1, 0x61, 0x42, 1, 0xFF, 0x42, 1, 0x62, 0x42, 2, 0x63, 0x64])
+    #expect(try Legacy.Old(serializedBytes: old.serializedBytes()) == old)
+  }
+
   @Test func requiredInExtensions() throws {
     func path(_ change: (inout Legacy.Extensible) -> Void) throws -> String? {
       var message = Legacy.Extensible()
