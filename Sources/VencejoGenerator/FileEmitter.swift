@@ -123,6 +123,12 @@ struct FileEmitter {
     let text = Array(Base64.encode(stripped.serializedBytes(deterministic: true)))
     printer.doc("The descriptor of `\(path)`.")
     let type = "VencejoProtobuf::FileDescriptor"
+    if options.formats == .binary {
+      printer.line(
+        "\(context.access)static let \(descriptorName) = \(type)("
+          + "path: \"\(path)\", base64: \"\", dependencies: { [] })")
+      return
+    }
     printer.block("\(context.access)static let \(descriptorName) = \(type)(", end: ")") { printer in
       printer.line("path: \"\(path)\",")
       printer.line("base64: \"\"\"")

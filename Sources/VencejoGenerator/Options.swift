@@ -6,6 +6,7 @@
 /// | `module` | the Swift module the code is compiled in, to qualify names with | none |
 /// | `visibility` | `public` or `internal` | `public` |
 /// | `services` | `none`, `client`, `server` or `both` (also `false` and `true`): which stubs | `both` |
+/// | `formats` | `all` or `binary`: without the descriptor, which JSON, text format and reflection take their knowledge from; messages carry no other code for them | `all` |
 /// | `names` | how files are named: `dots` (`a.b.pb.swift` for `a/b.proto`, as SwiftPM wants each name of a module to be different), `path` (`a/b.pb.swift`) or `base` (`b.pb.swift`) | `dots` |
 /// | `import` | `package:Module::Namespace`: where another package's types are; may be repeated | `google.protobuf:VencejoProtobuf::Google` |
 public struct GeneratorOptions: Equatable, Sendable {
@@ -45,8 +46,18 @@ public struct GeneratorOptions: Equatable, Sendable {
     case base
   }
 
+  /// The formats messages can be written in.
+  public enum Formats: String, Sendable {
+    /// Binary, JSON and text.
+    case all
+    /// No JSON and text, nor reflection: files embed no descriptor.
+    case binary
+  }
+
   /// Which stubs of services are generated.
   public var services = Services.both
+  /// The formats messages can be written in.
+  public var formats = Formats.all
   /// How the files are named.
   public var fileNames = FileNames.dots
   /// Other packages.
@@ -72,6 +83,11 @@ public struct GeneratorOptions: Equatable, Sendable {
       case ("services", "false"), ("services", "none"): services = []
       case ("services", "client"): services = .client
       case ("services", "server"): services = .server
+      case ("formats", _):
+        guard let formats = Formats(rawValue: value) else {
+          throw GeneratorError("formats=\(value): expected all or binary")
+        }
+        self.formats = formats
       case ("names", _):
         guard let names = FileNames(rawValue: value) else {
           throw GeneratorError("names=\(value): expected dots, path or base")

@@ -56,6 +56,12 @@ struct GeneratorTests {
     #expect(client.contains("struct ShapesClient") && !client.contains("ShapesService"))
     let server = try #require(respond(input, "services=server").file.last?.content)
     #expect(!server.contains("ShapesClient") && server.contains("protocol ShapesService"))
+    let binary = try #require(respond(input, "formats=binary").file.last?.content)
+    #expect(
+      messages.contains("base64: \"\"\"\n") && binary.contains("base64: \"\", dependencies: { [] }")
+    )
+    #expect(respond(input, "formats=all").file == response.file)
+    #expect(respond(input, "formats=xml").error?.contains("formats") == true)
     #expect(respond(input, "names=path").file[0].name == "a/b.pb.swift")
     #expect(respond(input, "names=base").file[0].name == "b.pb.swift")
     #expect(respond(input, "names=odd").error != nil)

@@ -28,6 +28,23 @@ func dynamic(_ json: String, _ fileSet: [UInt8]) throws -> String {
   return try JSONFormat.encode(TextFormat.message(text, as: type))
 }
 
+func convert(_ bytes: [UInt8], of name: String, in pool: DescriptorPool) throws -> [String] {
+  // Without generated code, in the pool's terms.
+  guard let type = pool.message(name) else { return [] }
+  let message = try DynamicMessage(type, serializedBytes: bytes)
+  var results = [try JSONFormat.encode(message), TextFormat.encode(message)]
+
+  // With it: the type is a value, and the formats are the protocol's.
+  let known: [any Message.Type] = [Google.FieldDescriptorProto.self, Google.Struct.self]
+  if let generated = known.first(where: { $0.messageName == name }) {
+    let message = try generated.init(serializedBytes: bytes)
+    results += [try message.jsonString(), try message.textString()]
+    _ = try generated.init(jsonString: results[0]).serializedBytes()
+    _ = try generated.init(textString: results[1]).serializedBytes()
+  }
+  return results
+}
+
 func options(_ json: String, _ types: DescriptorPool) throws -> String {
   var options = JSONOptions()
   options.ignoreUnknown = true  // names the type does not have
@@ -61,5 +78,8 @@ struct DocExamples {
     let pool = try DescriptorPool(Google.descriptorProto)
     #expect(try options(#"{"jsonName": "b", "x": 1}"#, pool) == #"{"json_name":"b"}"#)
     #expect(try conveniences(pool))
+    let converted = try convert(
+      field.serializedBytes(), of: Google.FieldDescriptorProto.messageName, in: pool)
+    #expect(Array(converted.prefix(2)) == Array(converted.dropFirst(2)))
   }
 }
