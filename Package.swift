@@ -212,7 +212,7 @@ let package = Package(
       "VencejoServerTests",
       [
         "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf",
-        "VencejoStore", "VencejoCrypto", "VencejoHTTPClient",
+        "VencejoJSON", "VencejoStore", "VencejoCrypto", "VencejoHTTPClient",
       ]),
     .testTarget(
       name: "ModelTests",
