@@ -25,6 +25,28 @@ class Docs(unittest.TestCase):
             for example in examples:
                 self.assertIn(example, compiled, f"an example of {page} is not in {path}")
 
+    def test_reasons_of_errors_are_told(self):
+        """Whatever the messenger may answer stands in the protocol's table."""
+        page = (stubs.TOP / "Sources/VencejoServer/VencejoServer.docc/ChatProtocol.md").read_text()
+        told = re.findall(r"`([A-Z_]+)(…?)`", page)
+        words = {word for word, more in told if not more}
+        prefixes = tuple(word for word, more in told if more)
+        # The operator's, who reads them where the program runs.
+        operator = ("DATA_FOLDER_", "BACKUP_", "NEWER_SCHEMA", "NOT_A_DATABASE", "NO_THREADS")
+        missing, found = [], 0
+        for room in ("VencejoStore", "VencejoServer"):
+            for path in (stubs.TOP / "Sources" / room).rglob("*.swift"):
+                if "Record" in str(path):
+                    continue
+                for reason in re.findall(
+                        r"(?:StoreError\(\s*\.\w+,|\.invalid\(\s*\"[^\"]*\",|\.notFound\()\s*\"([A-Z_]+)\"",
+                        path.read_text()):
+                    found += 1
+                    if reason not in words and not reason.startswith(prefixes + operator):
+                        missing.append(f"{path.name}: {reason}")
+        self.assertGreater(found, 100)
+        self.assertEqual(missing, [])
+
     def test_pages_named_are_there(self):
         for page in CATALOG.glob("*.md"):
             for name in re.findall(r"<doc:(\w+)>", page.read_text()):
