@@ -256,8 +256,11 @@ extension CallCore {
   /// Loop. Sends a sealed frame unless the stream is behind or closed: never waits.
   final func trySend(frame: [UInt8]) -> Bool {
     guard let buffers else { return false }
-    guard buffers.outbound.withLock({ $0.closed == nil && !$0.isFull }) else { return false }
-    flush()
+    let (isOpen, hasPending) = buffers.outbound.withLock {
+      ($0.closed == nil && !$0.isFull, !$0.pending.isEmpty || $0.finishRequested)
+    }
+    guard isOpen else { return false }
+    if hasPending { flush() }
     guard let stream = streamForMessages(), stream.queuedBytes <= Self.highWaterMark else {
       return false
     }

@@ -27,6 +27,16 @@ public struct EncodedMessage: Sendable {
     self.init(serialized: Array(parts.joined()))
   }
 
+  /// The same, with bytes of its own. Who hands a message to many streams makes one for each loop:
+  /// threads that count references to the same bytes at once hold each other up.
+  package func copied() -> EncodedMessage { EncodedMessage(copying: frame) }
+
+  private init(copying other: [UInt8]) {
+    frame = Array(unsafeUninitializedCapacity: other.count) { bytes, count in
+      count = bytes.initialize(fromContentsOf: other)
+    }
+  }
+
   /// Of the message, without the prefix.
   public var count: Int { frame.count - Deframer.prefixLength }
 }

@@ -170,6 +170,21 @@ public final class Connection {
   /// Rows the last INSERT, UPDATE or DELETE changed.
   public var changedRows: Int { Int(sqlite3_changes64(database)) }
 
+  /// Rows changed since the connection was opened, by triggers and virtual tables too.
+  public var totalChanges: Int { Int(sqlite3_total_changes64(database)) }
+
+  /// Steps that SQLite's machine took for the statements this connection keeps: a measure of work
+  /// that does not depend on the machine.
+  package var stepCount: Int {
+    var count = 0
+    var statement = sqlite3_next_stmt(database, nil)
+    while let each = statement {
+      count += Int(sqlite3_stmt_status(each, SQLITE_STMTSTATUS_VM_STEP, 0))
+      statement = sqlite3_next_stmt(database, each)
+    }
+    return count
+  }
+
   /// The row id of the last insert.
   public var lastInsertRowID: Int64 { sqlite3_last_insert_rowid(database) }
 

@@ -62,6 +62,30 @@ import VencejoStore
     }
   }
 
+  /// One frame for the sender's devices, one for all the others.
+  @Test func eachMessageIsEncodedTwiceHoweverManyListen() async throws {
+    try await withWorld { world in
+      let ana = try await world.person("ana")
+      var others: [Person] = []
+      for name in ["ben", "cleo", "dan"] { others.append(try await world.person(name)) }
+      let chat = try await ana.createChat(.group, others, title: "G")
+      var streams: [Frames] = []
+      for person in others + [ana] {
+        for _ in 0..<6 { streams.append(person.subscribe().makeAsyncIterator()) }
+      }
+      for index in streams.indices { _ = try await read(&streams[index]) { $0.isCaughtUp } }
+      let before = world.backend.encodedChatFrames
+      for number in 1...5 { try await ana.send("\(number)", to: chat) }
+      for index in streams.indices {
+        let heard = try await read(&streams[index]) {
+          $0.message?.content?.kind == .text(.with { $0.text = "5" })
+        }
+        #expect(heard.count == 5)
+      }
+      #expect(world.backend.encodedChatFrames - before == 10)
+    }
+  }
+
   @Test func newChatsAppearAndStrangersHearNothing() async throws {
     try await withWorld { world in
       let (ana, ben) = (try await world.person("ana"), try await world.person("ben"))

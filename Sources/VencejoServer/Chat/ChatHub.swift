@@ -19,8 +19,12 @@ final class ChatHub: Sendable {
 
   private let store: Store
   private let state = Mutex(State())
+  private let encoded = Atomic(0)
 
   init(_ store: Store) { self.store = store }
+
+  /// Frames of commits encoded so far: at most two for each, however many listen.
+  var encodedFrames: Int { encoded.load(ordering: .relaxed) }
 
   /// The shelf of a loop.
   func shelf(for loop: EventLoop) -> ChatShelf {
@@ -44,6 +48,10 @@ final class ChatHub: Sendable {
       base: batch.base, head: batch.head,
       transactions: shelves.contains { $0.hasStreams }
         ? batch.transactions.compactMap { LiveTransaction($0, tokens) } : [])
+    let frames = live.transactions.reduce(0) {
+      $0 + ($1.frame == nil ? 0 : 1) + ($1.ownerFrame == nil ? 0 : 1)
+    }
+    encoded.add(frames, ordering: .relaxed)
     for shelf in shelves { shelf.loop.execute { shelf.deliver(live) } }
   }
 }

@@ -11,7 +11,10 @@ extension ChatServer {
   {
     try await respond(context) { caller in
       let outgoing = try Self.outgoing(request, caller)
-      let sent = try await store.write { transaction -> (StoredMessage, Bool) in
+      // Attachments are looked at when the message is there already; all else is before.
+      let hasAttachments = if case .media = outgoing.body { true } else { false }
+      let sent = try await store.write(isolated: hasAttachments) {
+        transaction -> (StoredMessage, Bool) in
         let sent = try transaction.sendMessage(outgoing, by: caller.user)
         return (sent.message, sent.isDuplicate)
       }

@@ -15,6 +15,9 @@ final class ChatShelf: @unchecked Sendable {
   private var byChat: [Int64: [ObjectIdentifier: ChatStream]] = [:]
   private var byUser: [Int64: [ObjectIdentifier: ChatStream]] = [:]
 
+  /// Of so many listeners a loop has a copy of the frame.
+  private static let many = 16
+
   init(loop: EventLoop, position: Int64) {
     self.loop = loop
     self.position = position
@@ -81,9 +84,10 @@ final class ChatShelf: @unchecked Sendable {
         fallBehind(stream, transaction, before)
       }
     }
-    guard let chat = transaction.chat, let frame = transaction.frame,
+    guard let chat = transaction.chat, var frame = transaction.frame,
       let listeners = byChat[chat]
     else { return }
+    if listeners.count > Self.many { frame = frame.copied() }
     for stream in listeners.values where transaction.position > stream.position {
       if let changed = transaction.changed,
         changed < stream.clearFrom[chat] ?? .max

@@ -67,7 +67,7 @@ final class ChatStream: LiveStream, @unchecked Sendable {
     guard marksDelivered else { return }
     delivered[chat] = max(delivered[chat] ?? 0, sequence)
     guard markTimer == nil else { return }
-    markTimer = loop.schedule(after: .milliseconds(100)) { [weak self] in self?.mark() }
+    markTimer = loop.schedule(after: .milliseconds(100)) { self.mark() }
   }
 
   private func mark() {
@@ -97,9 +97,9 @@ final class ChatStream: LiveStream, @unchecked Sendable {
   }
 
   private func schedule(after nanoseconds: UInt64) {
-    timer = loop.schedule(after: .nanoseconds(Int64(clamping: nanoseconds))) { [weak self] in
-      self?.beat()
-    }
+    // It holds the stream, until stop(): whatever was once held weakly is counted in a table beside
+    // it ever after, which each delivery would pay for.
+    timer = loop.schedule(after: .nanoseconds(Int64(clamping: nanoseconds))) { self.beat() }
   }
 
   private func beat() {

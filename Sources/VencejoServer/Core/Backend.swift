@@ -141,6 +141,9 @@ public final class Backend: Sendable {
     ]
   }
 
+  /// Frames of ChatService's commits encoded so far, whoever they were sent to.
+  package var encodedChatFrames: Int { chatHub.encodedFrames }
+
   /// Ends every stream with `Closing{SERVER_DRAINING}`; new ones end likewise. Unary calls go
   /// on.
   public func drain() { streams.drain() }

@@ -92,7 +92,7 @@ extension ReadTransaction {
     -> ChatView
   {
     let newest = try messages(
-      chat.key, chat.id, reader: user, "AND m.seq <= ?4 ORDER BY m.seq DESC LIMIT 1",
+      chat.key, chat.id, reader: user, in: .upTo, "ORDER BY m.seq DESC LIMIT 1",
       [chat.lastSequence])
     var chat = chat
     chat.lastMessage = try marked(
@@ -101,9 +101,10 @@ extension ReadTransaction {
     if asOf != nil { chat.activityTime = newest.first?.sendTime ?? chat.createTime }
     chat.unread = try unread(
       chat.key, user, after: chat.membership.readSequence, to: chat.lastSequence)
+    // CROSS, for the order: pins are few, and messages many.
     chat.pinned = try all(
       """
-      SELECT p.seq FROM pin p JOIN message m ON m.chat_id = p.chat_id AND m.seq = p.seq
+      SELECT p.seq FROM pin p CROSS JOIN message m ON m.chat_id = p.chat_id AND m.seq = p.seq
       WHERE p.chat_id = ? AND p.seq BETWEEN ? AND ? AND (p.until_us IS NULL OR p.until_us > ?4)
         AND (m.expire_us IS NULL OR m.expire_us > ?4)
       ORDER BY p.pin_us DESC, p.seq DESC
@@ -131,11 +132,16 @@ extension ReadTransaction {
       }
       bound = (rank, activity, key)
     }
+    // Sorted by what sorts them alone: whole rows of all the user's chats would be carried along.
     let found = try chats(
       """
-      WHERE m.user_id = ?1 AND m.state = 1 AND c.delete_us IS NULL
-        AND (\(Self.rank) > ?2 OR (\(Self.rank) = ?2 AND (c.activity_us, c.chat_id) < (?3, ?4)))
-      ORDER BY \(Self.rank), c.activity_us DESC, c.chat_id DESC LIMIT ?5
+      WHERE m.user_id = ?1 AND m.chat_id IN (
+          SELECT c.chat_id FROM member m JOIN chat c USING (chat_id)
+            LEFT JOIN chat_setting s ON s.chat_id = m.chat_id AND s.user_id = m.user_id
+          WHERE m.user_id = ?1 AND m.state = 1 AND c.delete_us IS NULL AND (\(Self.rank) > ?2
+            OR (\(Self.rank) = ?2 AND (c.activity_us, c.chat_id) < (?3, ?4)))
+          ORDER BY \(Self.rank), c.activity_us DESC, c.chat_id DESC LIMIT ?5)
+      ORDER BY \(Self.rank), c.activity_us DESC, c.chat_id DESC
       """, [user, bound.rank, bound.activity, bound.key, size + 1], for: user)
     let page = Array(found.prefix(size))
     var next = ""
@@ -161,7 +167,11 @@ extension ReadTransaction {
     guard chatLimit > 0 else { return [] }
     let found = try chats(
       """
-      WHERE m.user_id = ? AND m.state = 1 AND c.delete_us IS NULL ORDER BY c.activity_us DESC, c.chat_id DESC LIMIT ?
+      WHERE m.user_id = ?1 AND m.chat_id IN (
+          SELECT c.chat_id FROM member m JOIN chat c USING (chat_id)
+          WHERE m.user_id = ?1 AND m.state = 1 AND c.delete_us IS NULL
+          ORDER BY c.activity_us DESC, c.chat_id DESC LIMIT ?2)
+      ORDER BY c.activity_us DESC, c.chat_id DESC
       """, [user, only == nil ? chatLimit : 10_000], for: user)
     var result: [ChatSnapshot] = []
     for chat in found where only?.contains(chat.id) ?? true {

@@ -14,8 +14,7 @@ extension WriteTransaction {
     var messages: [StoredMessage] = []
     for range in ranges {
       messages += try self.messages(
-        place.chat, chat, reader: user, "AND m.seq >= ?4 AND m.seq <= ?5",
-        [range.first, range.last])
+        place.chat, chat, reader: user, in: .between, "", [range.first - 1, range.last])
     }
     switch scope {
     case .forMe:

@@ -55,8 +55,8 @@ extension ReadTransaction {
     // An empty page still has both its sides: `gap` is the sequence it would begin with.
     let oldest = messages.first?.sequence ?? gap
     let newest = messages.last?.sequence ?? gap - 1
-    let hasOlder = try exists(place, "AND m.seq < ?4", oldest)
-    let hasNewer = try exists(place, "AND m.seq > ?4", newest)
+    let hasOlder = try exists(place, .before, oldest)
+    let hasNewer = try exists(place, .after, newest)
     func token(_ direction: Int64, _ sequence: Int64) -> String {
       var keyset = KeysetWriter()
       keyset.int(direction)
@@ -78,12 +78,12 @@ extension ReadTransaction {
       deletedRanges: Self.holes(messages.map(\.sequence), from: low, to: high))
   }
 
-  private func exists(_ place: Place, _ clause: String, _ sequence: Int64) throws(StoreError)
+  private func exists(_ place: Place, _ range: MessageRange, _ sequence: Int64) throws(StoreError)
     -> Bool
   {
     var found = false
     try each(
-      dynamic: "SELECT 1 \(Self.visibleMessages) \(clause) LIMIT 1",
+      dynamic: "SELECT 1 \(Self.visibleMessages(range)) LIMIT 1",
       [place.user, place.chat, now, sequence]
     ) { _ in
       found = true
@@ -146,8 +146,8 @@ extension ReadTransaction {
     -> [StoredMessage]
   {
     try messages(
-      place.chat, place.chatID, reader: place.user,
-      "AND m.seq < ?4 ORDER BY m.seq DESC LIMIT ?5", [sequence, limit]
+      place.chat, place.chatID, reader: place.user, in: .before,
+      "ORDER BY m.seq DESC LIMIT ?5", [sequence, limit]
     ).reversed()
   }
 
@@ -155,7 +155,7 @@ extension ReadTransaction {
     -> [StoredMessage]
   {
     try messages(
-      place.chat, place.chatID, reader: place.user, "AND m.seq > ?4 ORDER BY m.seq LIMIT ?5",
+      place.chat, place.chatID, reader: place.user, in: .after, "ORDER BY m.seq LIMIT ?5",
       [sequence, limit])
   }
 
@@ -178,7 +178,7 @@ extension ReadTransaction {
     -> [StoredMessage]
   {
     let found = try messages(
-      chat.key, chat.id, reader: user, "AND m.seq <= ?4 ORDER BY m.seq DESC LIMIT ?5",
+      chat.key, chat.id, reader: user, in: .upTo, "ORDER BY m.seq DESC LIMIT ?5",
       [chat.lastSequence, limit])
     return try marked(
       found.reversed(), chat: chat.key, reader: user, memberCount: chat.memberCount)

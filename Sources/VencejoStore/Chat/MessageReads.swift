@@ -50,19 +50,53 @@ struct Place {
   }
 }
 
+/// A stretch of a chat's sequences. It becomes one bound on either side: of several bounds SQLite
+/// takes one into the index, and reads all rows that the others leave out.
+enum MessageRange {
+  case all
+  /// Below ?4.
+  case before
+  /// Up to ?4.
+  case upTo
+  /// Above ?4.
+  case after
+  /// Above ?4 and up to ?5.
+  case between
+
+  fileprivate var low: String {
+    switch self {
+    case .all, .before, .upTo: "me.visible_from"
+    case .after, .between: "max(me.visible_from, ?4 + 1)"
+    }
+  }
+
+  fileprivate var high: String {
+    let last =
+      Mutation.skipMembership.isOn
+      ? "9223372036854775807" : "ifnull(me.visible_to, 9223372036854775807)"
+    return switch self {
+    case .all, .after: last
+    case .before: "min(\(last), ?4 - 1)"
+    case .upTo: "min(\(last), ?4)"
+    case .between: "min(\(last), ?5)"
+    }
+  }
+}
+
 extension ReadTransaction {
   /// The one filter over messages: what the reader ?1 may see of the chat ?2 at the time ?3.
   /// Every path goes through it, answers and events alike.
-  static let visibleMessages = """
+  static func visibleMessages(_ range: MessageRange) -> String {
+    """
     FROM message m JOIN member me ON me.chat_id = m.chat_id AND me.user_id = ?1
-    WHERE m.chat_id = ?2 AND m.seq >= me.visible_from
-      AND \(Mutation.skipMembership.isOn ? "1" : "m.seq <= ifnull(me.visible_to, 9223372036854775807)")
+    WHERE m.chat_id = ?2 AND m.seq >= \(range.low) AND m.seq <= \(range.high)
       AND (m.expire_us IS NULL OR m.expire_us > ?3)
       AND NOT EXISTS (SELECT 1 FROM message_hidden h WHERE h.user_id = ?1
         AND h.chat_id = m.chat_id AND h.first_seq <= m.seq AND h.last_seq >= m.seq)
       AND NOT EXISTS (SELECT 1 FROM block b WHERE \(Mutation.skipBlock.isOn ? "0 AND" : "") b.user_id = ?1 AND b.blocked_id = m.sender_id
         AND b.from_key < m.message_key AND (b.to_key IS NULL OR b.to_key >= m.message_key))
     """
+  }
 
   private static let messageColumns = """
     SELECT m.message_key, m.uuid, m.seq, m.sender_id,
@@ -76,7 +110,21 @@ extension ReadTransaction {
         AND s.seq = m.seq)
     """
 
-  private static let messageQuery = "\(messageColumns) \(visibleMessages) "
+  private static let everyMessage = "\(messageColumns) \(visibleMessages(.all)) "
+  private static let messagesBefore = "\(messageColumns) \(visibleMessages(.before)) "
+  private static let messagesUpTo = "\(messageColumns) \(visibleMessages(.upTo)) "
+  private static let messagesAfter = "\(messageColumns) \(visibleMessages(.after)) "
+  private static let messagesBetween = "\(messageColumns) \(visibleMessages(.between)) "
+
+  private static func messageQuery(_ range: MessageRange) -> String {
+    switch range {
+    case .all: everyMessage
+    case .before: messagesBefore
+    case .upTo: messagesUpTo
+    case .after: messagesAfter
+    case .between: messagesBetween
+    }
+  }
 
   /// The caller's place in a chat. Who is not in it hears that it does not exist.
   func place(_ chat: UUID, of user: Int64) throws(StoreError) -> Place {
@@ -105,9 +153,9 @@ extension ReadTransaction {
   }
 
   /// Messages of a chat that `reader` may see; `clause` goes on after `WHERE …`, with values
-  /// from ?4 on.
+  /// from ?4 on, the range's first.
   func messages(
-    _ chat: Int64, _ chatID: UUID, reader: Int64, _ clause: String,
+    _ chat: Int64, _ chatID: UUID, reader: Int64, in range: MessageRange = .all, _ clause: String,
     _ values: [any SQLiteBindable]
   ) throws(StoreError) -> [StoredMessage] {
     var result: [StoredMessage] = []
@@ -115,7 +163,7 @@ extension ReadTransaction {
     var reacted: [Int] = []
     var polls: [Int] = []
     let all: [any SQLiteBindable] = [reader, chat, now] + values
-    try each(dynamic: Self.messageQuery + clause, all) { row in
+    try each(dynamic: Self.messageQuery(range) + clause, all) { row in
       guard let message = Self.message(chatID, row) else { return true }
       if let reply = row.optionalInt(16) { replies.append((result.count, reply)) }
       if row.bool(17) { reacted.append(result.count) }

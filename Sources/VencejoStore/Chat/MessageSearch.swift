@@ -100,17 +100,16 @@ extension ReadTransaction {
     }
     let chats = try searched(only, user)
     guard !chats.isEmpty else { return SearchPage(hits: [], nextPageToken: "") }
-    let names = Dictionary(uniqueKeysWithValues: chats)
     var match = "body : (\(words))"
     if chats.count <= Self.scopeLimit {
-      match += " AND scope : (\(chats.map { "c\($0.0)" }.joined(separator: " OR ")))"
+      match += " AND scope : (\(chats.map { "c\($0)" }.joined(separator: " OR ")))"
     }
     let found = try hits(match, before: before, size + 1, user)
     var result: [SearchHit] = []
     for hit in found.prefix(size) {
-      guard let chat = names[hit.chat],
+      guard
         let message = try messages(
-          hit.chat, chat, reader: user, "AND m.message_key = ?4", [hit.key]
+          hit.chat, hit.chatID, reader: user, "AND m.message_key = ?4", [hit.key]
         ).first
       else { continue }
       result.append(SearchHit(message: message, snippet: hit.snippet))
@@ -124,32 +123,33 @@ extension ReadTransaction {
     return SearchPage(hits: result, nextPageToken: next)
   }
 
-  private func searched(_ only: [UUID], _ user: Int64) throws(StoreError) -> [(Int64, UUID)] {
+  /// The chats to search, or one more than it takes to search all.
+  private func searched(_ only: [UUID], _ user: Int64) throws(StoreError) -> [Int64] {
     guard only.isEmpty else {
       guard only.count <= Self.scopeLimit else {
         throw ChatLimits.exceeded("chats", Int64(Self.scopeLimit))
       }
-      var result: [(Int64, UUID)] = []
-      for chat in Set(only) { result.append((try place(chat, of: user).chat, chat)) }
+      var result: [Int64] = []
+      for chat in Set(only) { result.append(try place(chat, of: user).chat) }
       return result
     }
     return try all(
       """
-      SELECT c.chat_id, c.uuid FROM member m JOIN chat c USING (chat_id)
-      WHERE m.user_id = ? AND c.delete_us IS NULL
-      """, user
-    ) { row in row.uuid(1).map { (row.int(0), $0) } }.compactMap(\.self)
+      SELECT c.chat_id FROM member m JOIN chat c USING (chat_id)
+      WHERE m.user_id = ? AND c.delete_us IS NULL LIMIT ?
+      """, user, Self.scopeLimit + 1
+    ) { $0.int(0) }
   }
 
   /// The same filter as everywhere, inside the query: not even a count tells of messages one may
   /// not see.
   private func hits(_ match: String, before: Int64, _ limit: Int, _ user: Int64)
-    throws(StoreError) -> [(key: Int64, chat: Int64, snippet: String)]
+    throws(StoreError) -> [(key: Int64, chat: Int64, chatID: UUID, snippet: String)]
   {
-    var result: [(key: Int64, chat: Int64, snippet: String)] = []
+    var result: [(key: Int64, chat: Int64, chatID: UUID, snippet: String)] = []
     try each(
       """
-      SELECT f.rowid, m.chat_id, snippet(message_fts, 0, char(2), char(3), '…', 16)
+      SELECT f.rowid, m.chat_id, snippet(message_fts, 0, char(2), char(3), '…', 16), c.uuid
       FROM message_fts f CROSS JOIN message m ON m.message_key = f.rowid
         JOIN member me ON me.chat_id = m.chat_id AND me.user_id = ?1
         JOIN chat c ON c.chat_id = m.chat_id AND c.delete_us IS NULL
@@ -163,7 +163,7 @@ extension ReadTransaction {
       ORDER BY f.rowid DESC LIMIT ?5
       """, [user, match, now, before, limit]
     ) { row in
-      result.append((row.int(0), row.int(1), row.text(2)))
+      if let chat = row.uuid(3) { result.append((row.int(0), row.int(1), chat, row.text(2))) }
       return true
     }
     return result

@@ -10,7 +10,7 @@ public struct UnreadSummary: Sendable, Hashable {
 extension ReadTransaction {
   private static let unreadQuery = """
     SELECT count(*), min(seq) FROM (
-      SELECT m.seq \(visibleMessages) AND m.seq > ?4 AND m.seq <= ?5
+      SELECT m.seq \(visibleMessages(.between))
         AND m.sender_id IS NOT NULL AND m.sender_id <> ?1
         AND \(Mutation.countDeleted.isOn ? "1" : "m.delete_us IS NULL")
       ORDER BY m.seq LIMIT 1000)
@@ -18,7 +18,7 @@ extension ReadTransaction {
 
   private static let mentionQuery = """
     SELECT count(*) FROM (
-      SELECT m.seq \(visibleMessages) AND m.seq > ?4 AND m.seq <= ?5
+      SELECT m.seq \(visibleMessages(.between))
         AND m.sender_id IS NOT NULL AND m.sender_id <> ?1 AND m.delete_us IS NULL
         AND m.seq IN (SELECT seq FROM mention
           WHERE chat_id = ?2 AND user_id IN (0, ?1) AND seq > ?4 AND seq <= ?5)
@@ -26,7 +26,7 @@ extension ReadTransaction {
     """
 
   private static let anyUnreadQuery = """
-    SELECT 1 \(visibleMessages) AND m.seq > ?4 AND m.seq <= ?5 AND m.sender_id IS NOT NULL
+    SELECT 1 \(visibleMessages(.between)) AND m.sender_id IS NOT NULL
       AND m.sender_id <> ?1 AND m.delete_us IS NULL LIMIT 1
     """
 
@@ -71,23 +71,47 @@ extension ReadTransaction {
     try unreadSummary(of: user).messages
   }
 
-  /// The counts of all the user's chats together.
+  /// The counts of all the user's chats together, in one query: with a query for each chat the
+  /// queries themselves cost most.
   public func unreadSummary(of user: Int64) throws(StoreError) -> UnreadSummary {
-    let behind = try all(
-      """
-      SELECT c.chat_id, m.read_seq, c.last_seq FROM member m JOIN chat c USING (chat_id)
-      WHERE m.user_id = ? AND m.state = 1 AND c.last_seq > m.read_seq AND c.delete_us IS NULL
-      """, user
-    ) { ($0.int(0), $0.int(1), $0.int(2)) }
-    var (chats, messages, mentions) = (0, 0, 0)
-    for (chat, read, last) in behind {
-      let state = try unread(chat, user, after: read, to: last)
-      if state.count > 0 { chats += 1 }
-      messages += state.count
-      mentions += state.mentions
+    var summary = (chats: 0, messages: 0, mentions: 0)
+    try each(dynamic: Self.summaryQuery, [user, now]) {
+      summary = (Int($0.int(0)), Int($0.int(1)), Int($0.int(2)))
+      return false
     }
-    return UnreadSummary(chats: chats, messages: messages, mentions: mentions)
+    return UnreadSummary(
+      chats: summary.chats, messages: summary.messages, mentions: summary.mentions)
   }
+
+  /// What is unread of the chat of `me` and `c`: the same rule as ``visibleMessages(_:)``, with ?2
+  /// for the time.
+  private static func unreadOf(_ condition: String) -> String {
+    """
+    SELECT 1 FROM message m
+    WHERE m.chat_id = me.chat_id AND m.seq > max(me.read_seq, me.visible_from - 1)
+      AND m.seq <= c.last_seq AND m.sender_id IS NOT NULL AND m.sender_id <> ?1
+      AND \(Mutation.countDeleted.isOn ? "1" : "m.delete_us IS NULL")
+      AND (m.expire_us IS NULL OR m.expire_us > ?2)
+      AND NOT EXISTS (SELECT 1 FROM message_hidden h WHERE h.user_id = ?1
+        AND h.chat_id = m.chat_id AND h.first_seq <= m.seq AND h.last_seq >= m.seq)
+      AND NOT EXISTS (SELECT 1 FROM block b WHERE \(Mutation.skipBlock.isOn ? "0 AND" : "") b.user_id = ?1 AND b.blocked_id = m.sender_id
+        AND b.from_key < m.message_key AND (b.to_key IS NULL OR b.to_key >= m.message_key))
+      \(condition) LIMIT \(UnreadState.cap)
+    """
+  }
+
+  private static let summaryQuery = """
+    SELECT ifnull(sum(n > 0), 0), ifnull(sum(n), 0), ifnull(sum(mentions), 0) FROM (
+      SELECT (SELECT count(*) FROM (\(unreadOf("")))) AS n,
+        CASE WHEN EXISTS (SELECT 1 FROM mention WHERE chat_id = me.chat_id
+          AND user_id IN (0, ?1) AND seq > me.read_seq)
+        THEN (SELECT count(*) FROM (\(unreadOf("""
+          AND EXISTS (SELECT 1 FROM mention t WHERE t.chat_id = m.chat_id
+            AND t.user_id IN (0, ?1) AND t.seq = m.seq)
+          """)))) ELSE 0 END AS mentions
+      FROM member me JOIN chat c USING (chat_id)
+      WHERE me.user_id = ?1 AND me.state = 1 AND c.last_seq > me.read_seq AND c.delete_us IS NULL)
+    """
 }
 
 extension WriteTransaction {

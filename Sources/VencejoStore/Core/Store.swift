@@ -72,13 +72,17 @@ public final class Store: Sendable {
 
   /// Runs `body` on the writer's thread, in one transaction with whatever else waits, and
   /// returns once that is on disk. When `body` throws, nothing of it remains.
+  ///
+  /// `isolated: false` is for operations that check everything before they change anything: they
+  /// cost less. When one fails nevertheless after a change, all that shares its transaction fails
+  /// with it.
   @discardableResult
   public func write<R: Sendable>(
-    _ body: @Sendable @escaping (WriteTransaction) throws -> R
+    isolated: Bool = true, _ body: @Sendable @escaping (WriteTransaction) throws -> R
   ) async throws(StoreError) -> R {
     try await withUnsafeContinuation {
       (continuation: UnsafeContinuation<Result<R, StoreError>, Never>) in
-      let operation = TypedWrite(body, continuation)
+      let operation = TypedWrite(isIsolated: isolated, body, continuation)
       if let refusal = Self.refusal(writer.queue.push(operation)) { operation.resume(refusal) }
     }.get()
   }

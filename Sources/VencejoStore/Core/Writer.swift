@@ -21,6 +21,12 @@ final class Shared<Value: Sendable>: Sendable {
 /// `@unchecked Sendable`: made by its caller, then handed through the queue to the writer's
 /// thread, which alone touches it.
 class PendingWrite: @unchecked Sendable {
+  /// It may fail after it changed something: what it did is undone then, and nothing else. Where
+  /// everything is checked first this can be left out, and with it the savepoint, at which the
+  /// index of words writes all it has gathered to the disk's pages.
+  let isIsolated: Bool
+  init(isIsolated: Bool) { self.isIsolated = isIsolated }
+
   /// Does the work; answers why it failed, if it did.
   func run(_ transaction: WriteTransaction) -> StoreError? { nil }
   /// Lets the caller go on: with `lost` when the commit failed or the work never ran.
@@ -36,11 +42,12 @@ final class TypedWrite<R: Sendable>: PendingWrite, @unchecked Sendable {
   private var result: Result<R, StoreError> = .failure(Store.closed)
 
   init(
-    _ body: @Sendable @escaping (WriteTransaction) throws -> R,
+    isIsolated: Bool, _ body: @Sendable @escaping (WriteTransaction) throws -> R,
     _ continuation: UnsafeContinuation<Result<R, StoreError>, Never>
   ) {
     self.body = body
     self.continuation = continuation
+    super.init(isIsolated: isIsolated)
   }
 
   override func run(_ transaction: WriteTransaction) -> StoreError? {
@@ -117,7 +124,8 @@ private struct WriterLoop {
       var head = base
       try connection.begin(.immediate)
       for (index, operation) in operations.enumerated() {
-        try connection.savepoint()
+        if operation.isIsolated { try connection.savepoint() }
+        let changes = connection.totalChanges
         let transaction = WriteTransaction(
           connection, tokens: authority.value, now: clock(), base: head, board: board)
         var failure = operation.run(transaction)
@@ -133,8 +141,11 @@ private struct WriterLoop {
         }
         // After an error that made SQLite end the whole transaction (disk full), going back to
         // the savepoint fails too: then the batch is lost, and each caller must hear it.
-        if failure == nil {
-          try connection.releaseSavepoint()
+        if let failure, !operation.isIsolated {
+          // With nothing changed there is nothing to undo; otherwise all of the batch is.
+          if connection.totalChanges != changes || !connection.isInTransaction { throw failure }
+        } else if failure == nil {
+          if operation.isIsolated { try connection.releaseSavepoint() }
           hasQueuedHooks = hasQueuedHooks || transaction.hasQueuedHooks
         } else {
           try connection.rollbackToSavepoint()
