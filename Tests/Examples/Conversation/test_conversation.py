@@ -72,7 +72,10 @@ class Client:
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait()
+        if self.process.wait() != 0:
+            # Whoever failed first made the others wait in vain.
+            self.log.seek(0)
+            print(f"{self.name} ended with {self.process.returncode}: {self.log.read()[-1000:]}")
         self.process.stdout.close()
         self.log.close()
 
