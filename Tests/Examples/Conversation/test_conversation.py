@@ -5,6 +5,7 @@ go on from its token, and once more after the server was restored from a backup,
 is worth nothing and the server says Reset.
 """
 
+import functools
 import os
 import shutil
 import subprocess
@@ -27,8 +28,9 @@ NEEDS = {
 }
 
 
+@functools.cache
 def command(language: str) -> list[str]:
-    """Builds a client and answers how to run it."""
+    """Builds a client, once, and answers how to run it."""
     for tool in NEEDS[language]:
         if shutil.which(tool) is None:
             raise unittest.SkipTest(f"no {tool}: the client in {language} cannot be built")
@@ -85,6 +87,9 @@ class Conversation(unittest.TestCase):
         server = harness.Server()
         self.addCleanup(server.close)
         people = {"ana": host_language, "ben": guest_language}
+        # Before they begin: nobody waits for the other one's compiler.
+        for language in people.values():
+            command(language)
         folders = {name: self.enterContext(tempfile.TemporaryDirectory()) for name in people}
 
         def client(name: str, *role: str) -> Client:
