@@ -29,8 +29,9 @@ std::string emoji(const google::protobuf::RepeatedPtrField<chat::ReactionSummary
   return all;
 }
 
-// A call must end some time.
+// A call waits for a connection, as the channel tries again by itself, but must end some time.
 void limit(grpc::ClientContext& context) {
+  context.set_wait_for_ready(true);
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
 }
 
@@ -282,6 +283,7 @@ void Messenger::stop() {
 
 grpc::Status Messenger::listen(Backoff& backoff) {
   grpc::ClientContext context;
+  context.set_wait_for_ready(true);
   authorize(context);
   chat::SubscribeRequest request;
   request.set_include_ephemeral(true);
