@@ -260,23 +260,8 @@ extension WireReader {
     var early: UnsafeRawPointer?
     var isRead = false
     let outer = enterGroup(11)
-    while true {
-      switch nextTag() {
-      case 0:
-        let last = position
-        leaveGroup(outer)
-        // The message came first: back to it, now that its type is known.
-        guard error == nil, let number, let early, !isRead else { return }
-        position = early
-        if depthLeft > 0 {
-          depthLeft -= 1
-          body(&self, number)
-          if error == nil { depthLeft += 1 }
-        } else {
-          fail(.depthExceeded)
-        }
-        if error == nil { position = last }
-        return
+    while let tag = itemTag() {
+      switch tag {
       case 16: if number == nil { number = int32() } else { skip(16) }
       case 26 where isRead || early != nil: skip(26)
       case 26:
@@ -287,9 +272,22 @@ extension WireReader {
           early = position
           skip(26)
         }
-      case let tag: skip(tag)
+      default: skip(tag, inItem: true)
       }
     }
+    let last = position
+    leaveGroup(outer)
+    // The message came first: back to it, now that its type is known.
+    guard error == nil, let number, let early, !isRead else { return }
+    position = early
+    if depthLeft > 0 {
+      depthLeft -= 1
+      body(&self, number)
+      if error == nil { depthLeft += 1 }
+    } else {
+      fail(.depthExceeded)
+    }
+    if error == nil { position = last }
   }
 }
 

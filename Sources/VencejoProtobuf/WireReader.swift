@@ -99,8 +99,20 @@ public struct WireReader: ~Copyable {
     return tag
   }
 
+  /// The next tag in an item of a `MessageSet`; nil at its end. Fields without a number are skipped
+  /// there like others that do not belong in it, as upb does.
+  package mutating func itemTag() -> UInt32? {
+    fieldStart = position
+    guard position < end else { return nil }
+    let tag = rawTag(least: 0)
+    if error != nil { return nil }
+    guard tag & 7 == 4 else { return tag }
+    if tag >> 3 == group { group = 0 } else { fail(.unexpectedEndGroup) }
+    return nil
+  }
+
   /// A tag with a valid field number and wire type (also end-group), or 0 after failing.
-  private mutating func rawTag() -> UInt32 {
+  private mutating func rawTag(least: UInt32 = 8) -> UInt32 {
     var tag: UInt64 = 0
     var shift: UInt64 = 0
     while true {
@@ -118,7 +130,7 @@ public struct WireReader: ~Copyable {
         return 0
       }
     }
-    guard let tag = UInt32(exactly: tag), tag >= 8, tag & 7 < 6 else {
+    guard let tag = UInt32(exactly: tag), tag >= least, tag & 7 < 6 else {
       fail(.invalidTag)
       return 0
     }
@@ -323,7 +335,10 @@ public struct WireReader: ~Copyable {
 
   /// Skips the value of the field whose tag was just read. Groups are skipped with a stack
   /// of their numbers, not by recursion.
-  public mutating func skip(_ tag: UInt32) {
+  public mutating func skip(_ tag: UInt32) { skip(tag, inItem: false) }
+
+  /// The same; in an item of a `MessageSet` fields need no number.
+  package mutating func skip(_ tag: UInt32, inItem: Bool) {
     var groups: [UInt32] = []
     var tag = tag
     repeat {
@@ -341,7 +356,7 @@ public struct WireReader: ~Copyable {
       }
       if groups.isEmpty { return }
       guard position < end else { return fail(.unterminatedGroup) }
-      tag = rawTag()
+      tag = rawTag(least: inItem ? 0 : 8)
     } while error == nil
   }
 }

@@ -68,14 +68,13 @@ extension TextPrinter {
     var number: UInt32?
     var bytes: UnsafeRawBufferPointer?
     let outer = reader.enterGroup(tag)
-    loop: while true {
-      switch reader.nextTag() {
-      case 0: break loop
+    while let tag = reader.itemTag() {
+      switch tag {
       case 16 where number == nil: number = reader.uint32()
       case 26:
         if bytes != nil { throw .disorder }
         bytes = reader.span()
-      case let tag: reader.skip(tag)
+      default: reader.skip(tag, inItem: true)
       }
     }
     reader.leaveGroup(outer)

@@ -142,6 +142,18 @@ struct LegacyTests {
 
   /// Strings of proto2 may hold any bytes. Those that are no text stay unknown fields, and what is
   /// behind them in a list too: whoever reads the bytes again finds the list as it was.
+  /// upb looks at nothing in an item of a `MessageSet` but the number and the message; C++ refuses
+  /// fields without a number there too.
+  @Test func itemsTakeFieldsWithoutNumbers() throws {
+    let item: [UInt8] = [
+      0x0B, 0x10, 0xF9, 0xBB, 0x5E, 0x1A, 2, 0x78, 5, 0x02, 1, 0xFF, 0x00, 7, 0x0C,
+    ]
+    let set = try Legacy.Set(serializedBytes: item)
+    #expect(set[Legacy.Item.item]?.i == 5 && set.serializedBytes() == item)
+    #expect(throws: DecodingError.self) { try Legacy.Old(serializedBytes: [0x02, 1, 0xFF]) }
+    #expect(throws: DecodingError.self) { try Legacy.Set(serializedBytes: [0x0B, 0x04, 0x0C]) }
+  }
+
   @Test func listsKeepTheirOrder() throws {
     let bytes: [UInt8] = [
       0x42, 1, 0x61, 0x42, 1, 0xFF, 0x42, 1, 0x62, 0x08, 5, 0x42, 2, 0x63, 0x64,

@@ -68,6 +68,9 @@ func generated<M: Message>(_: M.Type, _ bytes: [UInt8]) {
   check(
     (try? M(partialSerializedBytes: dynamic.serializedBytes())) != nil,
     "generated code does not read what dynamic messages write")
+  check(
+    (try? TextFormat.encode(wire: bytes, as: descriptor)) == TextFormat.encode(dynamic),
+    "text of bytes and of fields differ")
   let again = generated.serializedBytes(deterministic: true)
   check((try? M(partialSerializedBytes: again)) == generated, "no round trip")
   check(
