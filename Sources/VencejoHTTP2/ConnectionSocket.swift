@@ -4,6 +4,8 @@ import Glibc
 /// A connection's descriptor. It holds the connection until `disconnect`.
 final class ConnectionSocket: LoopSource {
   @exclusivity(unchecked) private var connection: HTTP2Connection?
+  /// Half closed, and reading on.
+  @exclusivity(unchecked) private(set) var isLingering = false
   private var lingerTimer: LoopTimer?
 
   func attach(_ connection: HTTP2Connection) -> Bool {
@@ -71,6 +73,7 @@ final class ConnectionSocket: LoopSource {
       closeDescriptor()
       return
     }
+    isLingering = true
     want(EPOLLIN.rawValue)
     lingerTimer = loop.schedule(after: .seconds(1)) { [weak self] in self?.closeDescriptor() }
   }
@@ -84,9 +87,11 @@ final class ConnectionSocket: LoopSource {
   }
 
   override func loopWillStop() {
+    guard !isLingering else { return }
     if let connection {
+      connection.isTerminating = true
       connection.tearDown(HTTP2Error(.loopUnavailable, "the event loop ends"))
     }
-    closeDescriptor()
+    if !isLingering { closeDescriptor() }
   }
 }

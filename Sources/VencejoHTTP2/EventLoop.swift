@@ -59,6 +59,11 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
   let sessionMemory = SessionMemory()
   private var tlsBuffers: TLSBuffers?
 
+  // See HeapTrimmer.
+  @exclusivity(unchecked) var returnsMemory = false
+  @exclusivity(unchecked) var endedSinceLook = 0
+  @exclusivity(unchecked) var memoryTimer: LoopTimer?
+
   /// Nanoseconds on a clock that never goes back, as they were when the tick began.
   @exclusivity(unchecked) public private(set) var now: UInt64
 
@@ -245,7 +250,7 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
       }
       if !retired.isEmpty { retired.removeAll() }
     }
-    stop(executor)
+    stop(executor, events, Int32(capacity))
   }
 
   private func takeInbox() {
@@ -310,7 +315,13 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
     Unmanaged<LoopSource>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.ready(event.events) }
   }
 
-  private func stop(_ executor: UnownedTaskExecutor) {
+  private func stop(
+    _ executor: UnownedTaskExecutor, _ events: UnsafeMutablePointer<epoll_event>, _ room: Int32
+  ) {
+    // What was asked for before the end, a channel's farewell for one.
+    takeInbox()
+    runJobs(executor)
+    flush()
     for source in sources.values { source.loopWillStop() }
     // Tasks that wait for what just closed get a few turns to end here.
     for _ in 0..<1_000 {
@@ -319,6 +330,7 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
       if jobs.isEmpty { break }
       runJobs(executor)
     }
+    linger(events, room)
     retired.removeAll()
     hasEnded = true
     let left = inbox.withLock { box in
@@ -336,6 +348,26 @@ public final class EventLoop: TaskExecutor, @unchecked Sendable {
       }
     }
     pthread_setspecific(currentLoopKey, nil)
+  }
+}
+
+extension EventLoop {
+  /// How long the end of a loop waits for peers that still write, in nanoseconds.
+  private static let lingering: UInt64 = 100_000_000
+
+  /// Half-closed sockets read on until their peers have closed too, for a moment: what the
+  /// kernel finds unread when it closes one makes it take back what was sent last.
+  private func linger(_ events: UnsafeMutablePointer<epoll_event>, _ room: Int32) {
+    let end = Syscalls.monotonicNow() &+ Self.lingering
+    while !sources.isEmpty {
+      let clock = Syscalls.monotonicNow()
+      guard clock < end else { break }
+      let count = epoll_wait(epoll, events, room, Int32((end &- clock) / 1_000_000 &+ 1))
+      if count > 0 {
+        for i in 0..<Int(count) { dispatch(events[i]) }
+      }
+    }
+    for source in sources.values { source.closeDescriptor() }
   }
 }
 

@@ -83,6 +83,8 @@ extension HTTP2Connection {
   /// The end now. Inside a callback of nghttp2 it waits for the callback's return.
   func tearDown(_ reason: HTTP2Error?) {
     guard !isClosed else { return }
+    // Whether we end it, and not the peer or the network.
+    let isOurWish = isTerminating
     isTerminating = true
     isShuttingDown = true
     if depth > 0 {
@@ -90,6 +92,7 @@ extension HTTP2Connection {
       return
     }
     isClosed = true
+    loop.ended(connection: true)
     closeReason = reason
     cancelTimers()
     while let this = streams {
@@ -110,7 +113,7 @@ extension HTTP2Connection {
     congested = []
     for waiter in waiting { waiter() }
     let goodbye =
-      isServer && (reason == nil || reason?.code != 0 || reason?.kind == .tlsFailed)
+      isOurWish || isServer && (reason == nil || reason?.code != 0 || reason?.kind == .tlsFailed)
     socket?.disconnect(lingering: goodbye)
     socket = nil
     sink = nil
@@ -124,6 +127,16 @@ extension HTTP2Connection {
     self.handler = nil
     handler?.connectionDidClose(self, error: reason)
     tellTLSEnded(reason)
+  }
+
+  /// `tearDown`, once what waits for the socket is out: a peer that is left in peace gets a
+  /// second to take it.
+  func tearDownOnceSent() {
+    guard isTerminating, backlog != nil, (closeReason?.code ?? 0) == HTTP2Code.noError else {
+      return tearDown(closeReason)
+    }
+    guard farewellTimer == nil else { return }
+    farewellTimer = loop.schedule(after: .seconds(1)) { [self] in tearDown(closeReason) }
   }
 
   /// Does the close a callback asked for; true when there was one.

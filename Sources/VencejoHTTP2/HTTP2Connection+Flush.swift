@@ -48,7 +48,7 @@ extension HTTP2Connection {
     // `isDirty` stays set meanwhile: what callbacks add, the rounds below send.
     if backlog != nil && !writeBacklog() {
       isDirty = false
-      if isTerminating { tearDown(closeReason) }
+      if isTerminating { tearDownOnceSent() }
       return
     }
     if let tls, !tls.isEstablished {
@@ -141,7 +141,7 @@ extension HTTP2Connection {
     guard nghttp2_session_want_read(session) == 0, nghttp2_session_want_write(session) == 0 else {
       return
     }
-    if backlog == nil || isTerminating { tearDown(closeReason) }
+    if backlog == nil || isTerminating { tearDownOnceSent() }
   }
 
   /// Hands `out` to the kernel; false when the connection is gone.

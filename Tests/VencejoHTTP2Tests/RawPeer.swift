@@ -35,6 +35,8 @@ final class RawPeer {
   private var buffer: [UInt8] = []
   private var inflater: OpaquePointer?
   private(set) var sawEnd = false
+  /// The end was no orderly one: what was on its way may be lost.
+  private(set) var wasReset = false
   /// Frames read on the way to another.
   private(set) var seen: [Frame] = []
 
@@ -160,7 +162,8 @@ final class RawPeer {
       buffer += chunk[..<n]
       return true
     }
-    sawEnd = n == 0 || errno == ECONNRESET
+    wasReset = n < 0 && errno == ECONNRESET
+    sawEnd = n == 0 || wasReset
     return false
   }
 

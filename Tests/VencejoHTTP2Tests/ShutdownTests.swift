@@ -67,6 +67,51 @@ import Testing
     #expect(h.closedKind() == .some(nil))
   }
 
+  /// What a socket has not read when it is closed makes the kernel take back what was sent last.
+  @Test(arguments: [true, false])
+  func whoClosesHearsTheOtherOut(isServer: Bool) throws {
+    let h = try Harness(isServer: isServer)
+    if isServer { h.peer.preface() } else { h.peer.settings() }
+    if !isServer { h.peer.skipMagic() }
+    let id: Int32 = 1
+    if isServer { h.peer.open(id, "/hold") } else { _ = try h.open("/x", endStream: false) }
+    _ = h.log.wait { if case .open = $0 { true } else { nil } }
+    let connection = h.connection!
+    nonisolated(unsafe) let peer = h.peer  // nobody else has it meanwhile
+    let flood = RawPeer.encode(Frame.data, 0, id, [UInt8](repeating: 1, count: 10_000))
+    // Unread when it closes, as the loop is here.
+    try h.onLoop {
+      peer.send(flood)
+      connection.close()
+      peer.send(flood)
+    }
+    _ = h.closedKind()
+    // And what is on its way then.
+    #expect(h.peer.send(flood))
+    #expect(h.peer.goAwayAtEnd() == HTTP2Code.noError)
+    #expect(!h.peer.wasReset)
+  }
+
+  /// The end of a loop, as of a channel that is given up.
+  @Test func aLoopThatEndsHearsTheOthersOut() throws {
+    let h = try Harness(isServer: false)
+    h.peer.settings()
+    h.peer.skipMagic()
+    _ = try h.open("/x", endStream: false)
+    let (connection, loop) = (h.connection!, h.loop)
+    nonisolated(unsafe) let peer = h.peer  // nobody else has it meanwhile
+    let flood = RawPeer.encode(Frame.data, 0, 1, [UInt8](repeating: 1, count: 10_000))
+    h.peer.frame(Frame.headers, 4, 1, RawPeer.block([(":status", "200")]))
+    _ = h.log.wait { if case .headers = $0 { true } else { nil } }
+    try h.onLoop {
+      peer.send(flood)
+      loop.execute { connection.close() }
+      loop.shutdown()
+    }
+    #expect(h.peer.goAwayAtEnd() == HTTP2Code.noError)
+    #expect(!h.peer.wasReset)
+  }
+
   @Test func closeSaysItsCode() throws {
     let h = try Harness()
     h.peer.preface()
