@@ -57,11 +57,13 @@ public struct ConnectionConfiguration: Sendable {
   /// Whether keepalive PINGs go out while no stream is open.
   public var keepaliveWithoutStreams = false
 
-  /// Resets a peer may send: so many at once, and so many a second (CVE-2023-44487). Clients
-  /// that cancel much are no attack: what a reset leaves running counts against
-  /// `Server.Configuration.maxHandlersPerConnection` until it ends.
-  public var receivedResetBurst = 1_000
-  public var receivedResetRate = 1_000
+  /// Streams a peer may reset (CVE-2023-44487): so many at once, so many more a second, and so
+  /// many more for each stream that ends regularly. Clients that cancel most of what they begin
+  /// are no attack, those that finish next to nothing are one. What a reset leaves running
+  /// counts against `Server.Configuration.maxHandlersPerConnection` until it ends.
+  public var receivedResetBurst = 2_000
+  public var receivedResetRate = 200
+  public var receivedResetsPerStream = 4
   /// Resets a peer may provoke us into (CVE-2025-8671).
   public var sentResetBurst = 100
   public var sentResetRate = 10

@@ -10,6 +10,7 @@ final class ConnectionLimits: @unchecked Sendable {
   let maxHeaderListSize: Int
   let highWaterMark: Int
   let lowWaterMark: Int
+  let resetsPerStream: UInt64
   let maxQueuedFrames: Int
   let maxQueuedBytes: Int
   let stalledSend: UInt64
@@ -25,6 +26,7 @@ final class ConnectionLimits: @unchecked Sendable {
     maxHeaderListSize = min(max(configuration.maxHeaderListSize, 1), 1 << 26)
     highWaterMark = max(configuration.highWaterMark, 0)
     lowWaterMark = min(max(configuration.lowWaterMark, 0), highWaterMark)
+    resetsPerStream = UInt64(max(configuration.receivedResetsPerStream, 0))
     maxQueuedFrames =
       min(max(configuration.maxQueuedFrames, 16), 1 << 30)
       + 2 * min(max(configuration.maxConcurrentStreams, 0), 1 << 30)
@@ -46,9 +48,8 @@ final class ConnectionLimits: @unchecked Sendable {
     // Other gRPC implementations send such values; PROTOCOL-HTTP2 lets the receiver strip them.
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(made, 1)
     nghttp2_option_set_max_continuations(made, max(configuration.maxContinuations, 0))
-    nghttp2_option_set_stream_reset_rate_limit(
-      made, UInt64(max(configuration.receivedResetBurst, 0)),
-      UInt64(max(configuration.receivedResetRate, 0)))
+    // Counted here instead: nghttp2 does not set resets against what was answered.
+    nghttp2_option_set_stream_reset_rate_limit(made, .max, .max)
     nghttp2_option_set_max_send_header_block_length(made, HeaderList.maxSize + 64)
     // Per SETTINGS frame; six are defined, a few more may be extensions.
     nghttp2_option_set_max_settings(made, 32)
@@ -111,4 +112,8 @@ struct TokenBucket {
   }
 
   mutating func refill() { tokens = burst }
+
+  mutating func give(_ count: UInt64) {
+    tokens = count >= burst &- tokens ? burst : tokens &+ count
+  }
 }

@@ -24,8 +24,8 @@ extension HTTP2Connection {
   func decode(
     _ stream: HTTP2Stream, _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
   ) -> Int32 {
-    let size = stream.headerListSize &+ name.count &+ value.count &+ 32
-    stream.headerListSize = size
+    let size = Int(stream.headerListSize) &+ name.count &+ value.count &+ 32
+    stream.headerListSize = Int32(clamping: size)
     if size > maxHeaderListSize { return overflow(stream, size) }
     if stream.isReset { return 0 }
     stream.slot.header(stream, name, value)
@@ -86,6 +86,8 @@ extension HTTP2Connection {
       } else {
         countIdleFrame("PINGs")
       }
+    case NGHTTP2_RST_STREAM:
+      countReceivedReset()
     case NGHTTP2_GOAWAY:
       let goAway = frame.pointee.goaway
       if !isServer { isShuttingDown = true }

@@ -22,7 +22,7 @@ extension HTTP2Connection {
   func cancelTimers() {
     for timer in [
       handshakeTimer, settingsTimer, headersTimer, stallTimer, idleTimer, keepaliveTimer,
-      shutdownTimer, ageTimer, congestionTimer,
+      shutdownTimer, ageTimer, farewellTimer, congestionTimer,
     ] { timer?.cancel() }
   }
 
@@ -41,6 +41,12 @@ extension HTTP2Connection {
   func countIdleFrame(_ what: String) {
     guard isServer, !idleFrames.take(now: loop.now) else { return }
     abuse("too many \(what) without data")
+  }
+
+  /// What a reset stream began was for nothing, and costs its peer nothing.
+  func countReceivedReset() {
+    guard isServer, !receivedResets.take(now: loop.now) else { return }
+    abuse("too many streams were reset")
   }
 
   /// A peer can make a server reset streams with invalid frames as fast as it could

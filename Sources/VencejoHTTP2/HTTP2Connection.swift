@@ -96,6 +96,7 @@ public final class HTTP2Connection: @unchecked Sendable {
   // Guards.
   @exclusivity(unchecked) var idleFrames: TokenBucket
   @exclusivity(unchecked) var sentResets: TokenBucket
+  @exclusivity(unchecked) var receivedResets: TokenBucket
   @exclusivity(unchecked) var handshakeTimer: LoopTimer?
   @exclusivity(unchecked) var settingsTimer: LoopTimer?
   @exclusivity(unchecked) var headersTimer: LoopTimer?
@@ -104,6 +105,7 @@ public final class HTTP2Connection: @unchecked Sendable {
   @exclusivity(unchecked) var keepaliveTimer: LoopTimer?
   @exclusivity(unchecked) var shutdownTimer: LoopTimer?
   @exclusivity(unchecked) var ageTimer: LoopTimer?
+  @exclusivity(unchecked) var farewellTimer: LoopTimer?
   @exclusivity(unchecked) var headersSince: UInt64 = 0
   @exclusivity(unchecked) var lastWrite: UInt64 = 0
   @exclusivity(unchecked) var lastRead: UInt64 = 0
@@ -141,6 +143,8 @@ public final class HTTP2Connection: @unchecked Sendable {
       burst: configuration.idleFrameBurst, rate: configuration.idleFrameRate, now: loop.now)
     sentResets = TokenBucket(
       burst: configuration.sentResetBurst, rate: configuration.sentResetRate, now: loop.now)
+    receivedResets = TokenBucket(
+      burst: configuration.receivedResetBurst, rate: configuration.receivedResetRate, now: loop.now)
     startSession()
   }
 
@@ -170,6 +174,7 @@ public final class HTTP2Connection: @unchecked Sendable {
     lastWrite = loop.now
     idleSince = loop.now
     startTimers()
+    loop.opened(connection: true)
     markDirty()
   }
 
@@ -243,6 +248,7 @@ public final class HTTP2Connection: @unchecked Sendable {
 
   func link(_ this: Unmanaged<HTTP2Stream>) {
     openStreamCount &+= 1
+    loop.opened(connection: false)
     let first = streams
     this._withUnsafeGuaranteedRef { $0.next = first }
     first?._withUnsafeGuaranteedRef { $0.previous = this }
@@ -264,10 +270,14 @@ public final class HTTP2Connection: @unchecked Sendable {
     stream.previous = nil
     if decoding?.toOpaque() == this.toOpaque() { decoding = nil }
     openStreamCount &-= 1
+    loop.ended(connection: false)
     if openStreamCount == 0 { idleSince = loop.now }
     if stream.finishesEarly { earlyFinishes &-= 1 }
     if isServer, stream.remoteEnded, !stream.isReset { watch.noteClosed(stream.id) }
-    credit &+= stream.unconsumed
+    if isServer, stream.localEnded, code == HTTP2Code.noError {
+      receivedResets.give(limits.resetsPerStream)
+    }
+    credit &+= Int(stream.unconsumed)
     stream.unconsumed = 0
     stream.isClosed = true
     if stream.queuedBytes > 0 { stream.dropQueue() }

@@ -6,21 +6,16 @@ import CNGHTTP2
 /// `@unchecked Sendable`: only the loop's thread touches it, which debug builds
 /// assert at every entrance.
 public final class HTTP2Stream: @unchecked Sendable {
+  // In few bytes: an idle stream is this and little else.
+
   /// The stream's number on its connection.
   public let id: Int32
+  /// A header list that is being received.
+  @exclusivity(unchecked) var headerListSize: Int32 = 0
   /// The connection it runs on.
   public let connection: HTTP2Connection
   /// Bytes taken by `send(data:)` and not yet framed.
   @exclusivity(unchecked) public internal(set) var queuedBytes = 0
-  /// The header list being received passed the configured size; fields beyond were
-  /// not delivered.
-  @exclusivity(unchecked) public internal(set) var headerListOverflowed = false
-  /// The peer has ended its side.
-  @exclusivity(unchecked) public internal(set) var remoteEnded = false
-  /// The connection ended before a byte of the request had left: it was made nowhere.
-  @exclusivity(unchecked) public internal(set) var isUnsent = false
-  /// Nothing can be sent or received any more.
-  @exclusivity(unchecked) public internal(set) var isClosed = false
 
   @exclusivity(unchecked) var slot = HandlerSlot()
   @exclusivity(unchecked) var previous: Unmanaged<HTTP2Stream>?
@@ -35,10 +30,20 @@ public final class HTTP2Stream: @unchecked Sendable {
   @exclusivity(unchecked) var heldHeaders: HeaderStorage?
   @exclusivity(unchecked) var heldTrailers: HeaderStorage?
 
-  @exclusivity(unchecked) var unconsumed = 0
-  @exclusivity(unchecked) var headerListSize = 0
   /// When bytes last moved, for `stalledSendTimeout`.
   @exclusivity(unchecked) var lastProgress: UInt64 = 0
+  /// Received and not given back to the window, which has as many at most.
+  @exclusivity(unchecked) var unconsumed: Int32 = 0
+
+  /// The header list being received passed the configured size; fields beyond were
+  /// not delivered.
+  @exclusivity(unchecked) public internal(set) var headerListOverflowed = false
+  /// The peer has ended its side.
+  @exclusivity(unchecked) public internal(set) var remoteEnded = false
+  /// The connection ended before a byte of the request had left: it was made nowhere.
+  @exclusivity(unchecked) public internal(set) var isUnsent = false
+  /// Nothing can be sent or received any more.
+  @exclusivity(unchecked) public internal(set) var isClosed = false
   @exclusivity(unchecked) var responseStarted = false
   /// Our side ends once the queue is empty.
   @exclusivity(unchecked) var ending = false
@@ -48,6 +53,8 @@ public final class HTTP2Stream: @unchecked Sendable {
   /// The frame being received is the peer's last: its window need not be refilled.
   @exclusivity(unchecked) var inboundEnding = false
   @exclusivity(unchecked) var isReset = false
+  /// All of the response is with nghttp2 (server).
+  @exclusivity(unchecked) var localEnded = false
   /// We end before the peer does: an RST_STREAM(NO_ERROR) must follow.
   @exclusivity(unchecked) var finishesEarly = false
   @exclusivity(unchecked) var sharesBandwidth = false
@@ -152,9 +159,9 @@ public final class HTTP2Stream: @unchecked Sendable {
   /// Lets the peer send `count` bytes more, on the stream and on its connection.
   public func consume(_ count: Int) {
     connection.loop.assertCurrent()
-    let returned = min(count, unconsumed)
+    let returned = min(count, Int(unconsumed))
     guard returned > 0, !isClosed else { return }
-    unconsumed &-= returned
+    unconsumed &-= Int32(truncatingIfNeeded: returned)
     if inboundEnding || isReset {
       connection.credit &+= returned
     } else {
@@ -187,6 +194,7 @@ public final class HTTP2Stream: @unchecked Sendable {
   /// Notes, as the last frame of our side goes to nghttp2, whether the peer still
   /// sends.
   func noteEnd() {
+    localEnded = true
     guard connection.isServer, !remoteEnded, !finishesEarly else { return }
     finishesEarly = true
     connection.earlyFinishes &+= 1

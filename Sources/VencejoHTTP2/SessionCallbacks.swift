@@ -103,7 +103,7 @@ private let onData: nghttp2_on_data_chunk_recv_callback = {
         return
       }
       if flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0 { stream.inboundEnding = true }
-      stream.unconsumed &+= count
+      stream.unconsumed &+= Int32(truncatingIfNeeded: count)
       stream.slot.data(stream, UnsafeRawBufferPointer(start: bytes, count: count))
     }
     return 0

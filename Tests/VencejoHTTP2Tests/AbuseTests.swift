@@ -73,8 +73,43 @@ import Testing
       h.peer.open(id, "/hold")
       guard h.peer.frame(Frame.reset, 0, id, bigEndian(8)) else { break }
     }
-    #expect(h.peer.goAwayAtEnd() != nil)
-    #expect(h.closedKind() != nil)
+    #expect(h.peer.goAwayAtEnd() == HTTP2Code.enhanceYourCalm)
+    #expect(h.closedKind() == .excessiveLoad)
+  }
+
+  /// Resets are set against what was answered: most calls of a hedging client are cancelled.
+  @Test func honestCancellation() throws {
+    let h = try Harness {
+      $0.receivedResetBurst = 12
+      $0.receivedResetRate = 0
+      $0.receivedResetsPerStream = 4
+    }
+    h.peer.preface()
+    h.peer.frame(Frame.settings, 1)
+    for i in 0..<200 {
+      let id = Int32(10 * i + 1)
+      for cancelled in stride(from: id, to: id + 8, by: 2) {
+        h.peer.open(cancelled, "/hold")
+        h.peer.frame(Frame.reset, 0, cancelled, bigEndian(8))
+      }
+      #expect(Harness.answers(h.peer, id + 8))
+    }
+  }
+
+  /// NO_ERROR is no better a reason: such a stream was not answered either.
+  @Test func resetsWithoutAnError() throws {
+    let h = try Harness {
+      $0.receivedResetBurst = 50
+      $0.receivedResetRate = 0
+    }
+    h.peer.preface()
+    h.peer.frame(Frame.settings, 1)
+    for i in 0..<200 {
+      h.peer.open(Int32(2 * i + 1), "/hold")
+      guard h.peer.frame(Frame.reset, 0, Int32(2 * i + 1), bigEndian(0)) else { break }
+    }
+    #expect(h.peer.goAwayAtEnd() == HTTP2Code.enhanceYourCalm)
+    #expect(h.closedKind() == .excessiveLoad)
   }
 
   /// CVE-2025-8671: a malformed request is an error of the stream, and we must reset it.

@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import VencejoHTTP2
 
 /// SIGTERM and SIGINT as something to await, SIGHUP as something to be told of.
 ///
@@ -53,26 +54,4 @@ nonisolated private func terminationSignalHandler(_ number: Int32) {
   var byte = UInt8(truncatingIfNeeded: number)
   _ = write(writeEnd.load(ordering: .acquiring), &byte, 1)
   errno = saved
-}
-
-/// A thread of its own for a call that blocks.
-func detachThread(_ body: @escaping @Sendable () -> Void) {
-  final class Box {
-    let body: @Sendable () -> Void
-    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-  }
-  var thread = pthread_t()
-  let box = Unmanaged.passRetained(Box(body))
-  let result = pthread_create(
-    &thread, nil,
-    { argument in
-      if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
-      return nil
-    }, box.toOpaque())
-  if result == 0 {
-    pthread_detach(thread)
-  } else {
-    // No thread to be had: better here and now than never.
-    box.takeRetainedValue().body()
-  }
 }
