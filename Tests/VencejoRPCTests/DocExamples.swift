@@ -128,6 +128,17 @@ func proxy(to upstream: Channel) -> ServerMethod {
   }
 }
 
+struct Relay: Interop.EchoService {
+  var startsWithFirstMessage: Bool { true }
+
+  func bidirectional(
+    _ requests: RequestStream<Interop.EchoRequest>, _ out: ResponseWriter<Interop.EchoResponse>,
+    _ context: ServerContext
+  ) async throws {
+    for try await request in requests { try await out.send(.init(payload: request.payload)) }
+  }
+}
+
 struct Orders: Interop.EchoService {
   var maxConcurrentCalls: Int? { 100 }
   var execution: HandlerExecution { .loop }

@@ -1,4 +1,5 @@
 import Synchronization
+import VencejoHTTP2
 import VencejoProtobuf
 
 /// The health of a server and its services (gRPC "Health Checking Protocol").
@@ -10,8 +11,7 @@ public final class Health: GRPCHealth.HealthService {
 
   private struct State {
     var statuses: [String: Status] = ["": .serving]
-    var watchers: [UInt64: (service: String, updates: AsyncStream<Status>.Continuation)] = [:]
-    var lastWatcher: UInt64 = 0
+    var watchers: [ObjectIdentifier: Watcher] = [:]
     /// The services it was last mounted with.
     var served: Set<String> = []
 
@@ -21,7 +21,7 @@ public final class Health: GRPCHealth.HealthService {
       statuses[service] = status
       guard before != status else { return }
       for watcher in watchers.values where watcher.service == service {
-        watcher.updates.yield(status ?? .serviceUnknown)
+        watcher.tell(status ?? .serviceUnknown)
       }
     }
   }
@@ -70,17 +70,71 @@ public final class Health: GRPCHealth.HealthService {
     _ request: GRPCHealth.HealthCheckRequest,
     _ out: ResponseWriter<GRPCHealth.HealthCheckResponse>, _ context: ServerContext
   ) async throws {
-    // One slot: a watcher that is behind wants the newest status only.
-    let (updates, continuation) = AsyncStream.makeStream(
-      of: Status.self, bufferingPolicy: .bufferingNewest(1))
-    let id = state.withLock { state in
-      state.lastWatcher += 1
-      state.watchers[state.lastWatcher] = (request.service, continuation)
-      continuation.yield(state.statuses[request.service] ?? .serviceUnknown)
-      return state.lastWatcher
-    }
-    defer { _ = state.withLock { $0.watchers.removeValue(forKey: id) } }
-    for await status in updates { try await out.send(.init(status: status)) }
+    begin(request, context)
+    // Until the call is over.
+    let (nothing, end) = AsyncStream.makeStream(of: Never.self)
+    for await _ in nothing {}
+    withExtendedLifetime(end) {}
     throw RPCError(.cancelled, "the watch was cancelled")
   }
+
+  /// A watch that rests has no task, unless somebody intercepts it: there may be many.
+  public var methods: [ServerMethod] {
+    let (health, path) = (self, "/\(Self.descriptor.fullName)")
+    var watch = ServerMethod.serverStreaming("\(path)/Watch", self.watch)
+    watch.attend = { context in
+      do {
+        health.begin(try ServerMethod.decode(context.call.takeRequest()), context)
+      } catch {
+        context.call.conclude(RPCError(handlerError: error))
+      }
+    }
+    return [.unary("\(path)/Check", self.check), .unary("\(path)/List", self.list), watch]
+  }
+
+  /// On the call's loop.
+  private func begin(_ request: GRPCHealth.HealthCheckRequest, _ context: ServerContext) {
+    let watcher = Watcher(request.service, context.call) { [self] watcher in
+      _ = state.withLock { $0.watchers.removeValue(forKey: ObjectIdentifier(watcher)) }
+    }
+    let status = state.withLock { state in
+      state.watchers[ObjectIdentifier(watcher)] = watcher
+      return state.statuses[request.service] ?? .serviceUnknown
+    }
+    context.call.attend(watcher)
+    watcher.send(status)
+  }
+}
+
+/// Sends a service's status to one call whenever it changes.
+///
+/// `@unchecked Sendable`: `unsent` is confined to the call's loop, the rest does not change.
+private final class Watcher: CallAttendant, @unchecked Sendable {
+  let service: String
+  private let call: ServerCall
+  private let onEnd: @Sendable (Watcher) -> Void
+  /// A client that is behind wants the newest status only.
+  private var unsent: Health.Status?
+
+  init(
+    _ service: String, _ call: ServerCall, onEnd: @escaping @Sendable (Watcher) -> Void
+  ) {
+    self.service = service
+    self.call = call
+    self.onEnd = onEnd
+  }
+
+  /// Any thread.
+  func tell(_ status: Health.Status) { call.loop.execute { self.send(status) } }
+
+  func send(_ status: Health.Status) {
+    let message = EncodedMessage(GRPCHealth.HealthCheckResponse(status: status))
+    unsent = call.tryRespond(message.frame, compressed: true) ? nil : status
+  }
+
+  override func drained(_ call: ServerCall) {
+    if let unsent { send(unsent) }
+  }
+
+  override func ended(_ call: ServerCall) { onEnd(self) }
 }

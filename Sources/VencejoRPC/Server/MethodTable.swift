@@ -11,11 +11,17 @@ struct MethodTable: Sendable {
     let execution: HandlerExecution
     let takesOneRequest: Bool
     let isUnary: Bool
+    /// The handler of a stream of requests starts with the first of them.
+    let awaitsMessage: Bool
     /// Shared by the methods of a service.
     let limit: CallLimit?
 
-    init(_ method: ServerMethod, _ execution: HandlerExecution, _ limit: CallLimit? = nil) {
+    init(
+      _ method: ServerMethod, _ execution: HandlerExecution, _ limit: CallLimit? = nil,
+      awaitsMessage: Bool = false
+    ) {
       self.limit = limit
+      self.awaitsMessage = awaitsMessage
       path = Array(method.path.utf8)
       self.method = method
       self.execution = execution
@@ -31,7 +37,9 @@ struct MethodTable: Sendable {
   init(_ services: [any Service]) throws(RPCError) {
     let entries = services.flatMap { service -> [Entry] in
       let limit = service.maxConcurrentCalls.map(CallLimit.init)
-      return service.methods.map { Entry($0, service.execution, limit) }
+      return service.methods.map {
+        Entry($0, service.execution, limit, awaitsMessage: service.startsWithFirstMessage)
+      }
     }
     var capacity = 16
     while capacity < entries.count * 4 { capacity *= 2 }

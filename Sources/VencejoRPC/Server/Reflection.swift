@@ -13,6 +13,7 @@ public final class Reflection: Service {
     [ReflectionV1.descriptor, ReflectionV1Alpha.descriptor]
   }
   public var execution: HandlerExecution { .loop }
+  public var startsWithFirstMessage: Bool { true }
 
   /// Both versions have the same messages on the wire.
   public var methods: [ServerMethod] {

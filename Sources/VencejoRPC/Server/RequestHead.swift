@@ -4,21 +4,39 @@ import VencejoCompression
 struct RequestHead {
   /// Nil for a path that nobody serves.
   private(set) var entry: MethodTable.Entry?
-  private var unknownPath = ""
+  var metadata = Metadata()
+  /// Nanoseconds; below 0 for ever.
+  private(set) var timeout: Int64 = -1
+  /// What the client can decompress.
+  private(set) var accepted: [Compression] = []
+  private var odd: Odd?
   private(set) var isPost = false
   private(set) var isHead = false
   private var isGet = false
   private(set) var hasGRPCContentType = false
-  var metadata = Metadata()
-  private(set) var userAgent: String?
-  /// Nanoseconds; nil for ever.
-  private(set) var timeout: Int64?
+  /// The client calls itself as in the connection's first call.
+  private(set) var hasUsualAgent = false
+
+  /// What most requests do not have; each idle stream would take room for it.
+  private final class Odd {
+    var unknownPath = ""
+    var userAgent: String?
+    var encoding: String?
+    var fault: RPCError?
+  }
+
   /// The messages' encoding.
-  private(set) var encoding: String?
-  /// What the client can decompress.
-  private(set) var accepted: [Compression] = []
+  var encoding: String? { odd?.encoding }
   /// The first thing found wrong.
-  private(set) var fault: RPCError?
+  var fault: RPCError? { odd?.fault }
+  var unusualAgent: String? { odd?.userAgent }
+  private var unknownPath: String { odd?.unknownPath ?? "" }
+
+  private mutating func note(_ change: (Odd) -> Void) {
+    let odd = odd ?? Odd()
+    self.odd = odd
+    change(odd)
+  }
 
   /// Whether a service has the method.
   var isKnown: Bool { entry != nil && unknownPath.isEmpty }
@@ -38,8 +56,9 @@ struct RequestHead {
         entry = connection.host.methods.find(value)
         if entry == nil {
           let fallback = connection.host.fallback
-          unknownPath = String(
+          let path = String(
             decoding: fallback == nil ? value.prefix(256) : value[...], as: UTF8.self)
+          note { $0.unknownPath = path }
           entry = fallback
         }
       } else if name.equals(":method") {
@@ -51,14 +70,23 @@ struct RequestHead {
     }
     switch name.count {
     case 2 where name.equals("te"): return
-    case 10 where name.equals("user-agent"): userAgent = connection.userAgent(value)
+    case 10 where name.equals("user-agent"):
+      hasUsualAgent = connection.isUsualAgent(value)
+      if !hasUsualAgent {
+        let agent = String(decoding: value, as: UTF8.self)
+        note { $0.userAgent = agent }
+      }
     case 12 where name.equals("content-type"):
       hasGRPCContentType = Self.isGRPC(contentType: value)
     case 12 where name.equals("grpc-timeout"):
-      timeout = Timeout.parse(value)
-      if timeout == nil { refuse("the grpc-timeout field is malformed") }
+      if let parsed = Timeout.parse(value) {
+        timeout = parsed
+      } else {
+        refuse("the grpc-timeout field is malformed")
+      }
     case 13 where name.equals("grpc-encoding"):
-      encoding = String(decoding: value.prefix(64), as: UTF8.self)
+      let encoding = String(decoding: value.prefix(64), as: UTF8.self)
+      note { $0.encoding = encoding }
     case 20 where name.equals("grpc-accept-encoding"):
       accepted = connection.accepted(value)
     case _ where name.starts(with: "grpc-".utf8): return
@@ -70,7 +98,7 @@ struct RequestHead {
   }
 
   private mutating func refuse(_ message: String) {
-    fault = fault ?? RPCError(.internalError, message)
+    note { $0.fault = $0.fault ?? RPCError(.internalError, message) }
   }
 
   /// RFC 9110 section 8.3: the type is compared without regard to case; what follows it is

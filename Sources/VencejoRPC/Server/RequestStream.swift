@@ -18,15 +18,19 @@ public struct RequestStream<Request: Message>: AsyncSequence, Sendable {
     init(call: ServerCall) { self.call = call }
 
     public mutating func next() async throws(RPCError) -> Request? {
-      guard let message = try await call.nextMessage() else { return nil }
-      messageWasCompressed = message.wasCompressed
-      return try ServerMethod.decode(call.passed(message))
+      try take(after: await call.untilMessage())
     }
 
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(RPCError) -> Request? {
-      guard let message = try await call.nextMessage() else { return nil }
+      try take(after: await call.untilMessage())
+    }
+
+    /// Apart from the functions that wait: see `CallCore.untilMessage`.
+    @inline(never)
+    private mutating func take(after wake: CallCore.Wake) throws(RPCError) -> Request? {
+      guard let message = try call.takeMessage(after: wake) else { return nil }
       messageWasCompressed = message.wasCompressed
       return try ServerMethod.decode(call.passed(message))
     }

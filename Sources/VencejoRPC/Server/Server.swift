@@ -41,6 +41,10 @@ public final class Server: Sendable {
     /// What `GET /` is answered with, for people who open the address with another client; nil
     /// refuses it as every other request that is no gRPC call.
     public var rootPage: String? = RootPage.text
+    /// After a burst of calls or connections, gives the memory that the allocator keeps from it
+    /// back to the system (malloc_trim(3), on a thread of its own, at most every two seconds).
+    /// It concerns the whole process.
+    public var returnsMemory = true
 
     public init() {}
   }
@@ -82,6 +86,7 @@ public final class Server: Sendable {
     let methods = try MethodTable(services)
     for service in services { service.mounted(with: services) }
     let group = try EventLoopGroup(count: configuration.threads)
+    if configuration.returnsMemory { for loop in group.loops { loop.returnMemory() } }
     let limit = configuration.maxConcurrentCalls.map(CallLimit.init)
     let channelz = ChannelzRegistry.isEnabled ? ChannelzEntry(.server, "") : nil
     let hosts = group.loops.map { loop in

@@ -7,7 +7,7 @@ import VencejoHTTP2
 /// Loop-confined but for what `CallCore` guards, the mutex here, and the request's head,
 /// which does not change once the handler runs.
 final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
-  private enum Phase {
+  enum Phase {
     /// Fields and, for one request message, its bytes are coming.
     case receiving
     /// The handler runs.
@@ -16,44 +16,53 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     case done
   }
 
-  private struct Extra {
+  struct Extra {
     var initial = Metadata()
     var trailing = Metadata()
     var compression: Compression?
+
+    /// Few calls have any of it.
+    indirect enum Boxed { case some(Extra) }
   }
 
+  // An idle stream is this and little else: what few calls have is kept behind one pointer.
   let connection: ServerConnection
-  let peer: SocketAddress
-
-  private var head = RequestHead()
-  private(set) var deadline: ContinuousClock.Instant?
-
-  private var phase = Phase.receiving
-  private var headComplete = false
-  private var headersSent = false
-  private var asksForPage = false
-  private var request: [UInt8]?
+  var head = RequestHead()
+  var request: [UInt8]?
+  /// Nanoseconds since `epoch`; 0 without a deadline. Set before the handler runs.
+  var deadlineOffset: Int64 = 0
+  var timer: LoopTimer?
+  var task: Task<Void, Never>?
+  /// Stands in for a handler.
+  var attendant: CallAttendant?
+  let extra = Mutex<Extra.Boxed?>(nil)
+  /// Set before interceptors and handler run, nil where there are no interceptors.
+  var transforms: MessageTransforms?
+  /// Of the response, until its stream is closed.
+  var pendingBytes = 0
+  var phase = Phase.receiving
+  var headComplete = false
+  var headersSent = false
+  var asksForPage = false
   /// Set before the handler runs.
   private(set) var requestWasCompressed = false
-  /// Of the response, until its stream is closed.
-  private var pendingBytes = 0
-  private var timer: LoopTimer?
-  private var task: Task<Void, Never>?
-  private let extra = Mutex<Extra?>(nil)
-  /// Set before interceptors and handler run, nil where there are no interceptors.
-  private var transforms: MessageTransforms?
+
+  static let epoch = ContinuousClock.now
 
   init(connection: ServerConnection) {
     self.connection = connection
-    peer = connection.http2.peerAddress
     super.init(loop: connection.http2.loop, receiveLimit: connection.host.receiveLimit)
   }
 
-  private var entry: MethodTable.Entry? { head.entry }
+  var entry: MethodTable.Entry? { head.entry }
   var path: String { head.path }
   var requestTypeName: String { entry?.method.requestTypeName ?? "" }
   var metadata: Metadata { head.metadata }
-  var userAgent: String? { head.userAgent }
+  var userAgent: String? { head.hasUsualAgent ? connection.usualAgent : head.unusualAgent }
+  var peer: SocketAddress { connection.http2.peerAddress }
+  var deadline: ContinuousClock.Instant? {
+    deadlineOffset == 0 ? nil : Self.epoch + .nanoseconds(deadlineOffset)
+  }
   var peerCredentials: PeerCredentials? { connection.http2.peerCredentials }
   var peerIdentity: PeerIdentity? { connection.http2.peerIdentity }
 
@@ -86,7 +95,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
       self.tally = tally
     }
     if let fault = head.fault { return finish(fault) }
-    if let timeout = head.timeout {
+    let timeout = head.timeout
+    if timeout >= 0 {
       // Some clients send what is left although nothing is.
       guard timeout > 0 else {
         return finish(RPCError(.deadlineExceeded, "the deadline had passed when the call came"))
@@ -96,12 +106,16 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     if let encoding = head.encoding { deframer.compression = Compression(rawValue: encoding) }
     if let compression = connection.host.compression { setResponseCompression(compression) }
     guard let entry else { return finish(.unimplemented(path)) }
-    if !entry.takesOneRequest, phase == .receiving { run(entry) }
+    guard !entry.takesOneRequest, phase == .receiving else { return }
+    if !entry.awaitsMessage || !head.metadata.isEmpty { run(entry) }
   }
 
-  private func startDeadline(_ nanoseconds: Int64) {
+  func startDeadline(_ nanoseconds: Int64) {
     guard nanoseconds < .max else { return }
-    deadline = .now + .nanoseconds(nanoseconds)
+    let (offset, overflow) = (.now - Self.epoch).nanoseconds
+      .addingReportingOverflow(nanoseconds)
+    guard !overflow else { return }
+    deadlineOffset = max(offset, 1)
     timer = loop.schedule(after: .nanoseconds(nanoseconds)) { [weak self] in
       self?.finish(RPCError(.deadlineExceeded, "the deadline passed before the handler answered"))
     }
@@ -112,6 +126,9 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   func stream(_ stream: HTTP2Stream, data: UnsafeRawBufferPointer) {
     guard phase != .done, !asksForPage, let entry else {
       // Answered already, or about to be: what still comes is let through and dropped.
+      return stream.consume(data.count)
+    }
+    if !entry.takesOneRequest, phase == .receiving, !begin(entry) {
       return stream.consume(data.count)
     }
     if let tally { tally.received(data.count) }
@@ -152,12 +169,15 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
         return finish(RPCError(.unimplemented, "no request message"))
       }
       run(entry)
-    } else {
+    } else if phase == .running || begin(entry) {
       endMessages(nil, dropping: false)
     }
   }
 
-  func streamDidDrain(_ stream: HTTP2Stream) { drained() }
+  func streamDidDrain(_ stream: HTTP2Stream) {
+    drained()
+    attendant?.drained(self)
+  }
 
   func stream(_ stream: HTTP2Stream, closedWith code: UInt32) {
     self.stream = nil
@@ -166,169 +186,11 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     end()
   }
 
-  // MARK: The handler
-
-  private func run(_ entry: MethodTable.Entry) {
-    guard connection.beginHandler() else {
-      return refuse(
-        RPCError(.resourceExhausted, "too many handlers of this connection are still running"))
-    }
-    if let error = beginLimited(entry) {
-      connection.endHandler()
-      return refuse(error)
-    }
-    phase = .running
-    if let tally { tally.handled() }
-    if !entry.isUnary { openBuffers() }
-    let bytes = request ?? []
-    request = nil
-    let isPlain = deadline == nil && connection.host.interceptors.isEmpty
-    if entry.execution == .loop {
-      let task = Task.immediate(executorPreference: loop) {
-        // Not behind another asynchronous function: each costs two looks for an executor.
-        guard isPlain else {
-          return self.handlerEnded(await self.invoke(entry.method, bytes))
-        }
-        do {
-          guard case .unary(let body) = entry.method.body else {
-            return self.handlerEnded(.success(try await self.handle(entry.method, bytes)))
-          }
-          self.handlerEnded(.success(try await body(bytes, ServerContext(call: self))))
-        } catch {
-          self.handlerEnded(.failure(RPCError(handlerError: error)))
-        }
-      }
-      if phase == .running { self.task = task }
-    } else {
-      task = Task {
-        // Here too: a task takes a KiB more with each few functions that wait.
-        let outcome: Result<[UInt8]?, RPCError>
-        do {
-          outcome =
-            isPlain
-            ? .success(try await self.handle(entry.method, bytes))
-            : await self.invoke(entry.method, bytes)
-        } catch {
-          outcome = .failure(RPCError(handlerError: error))
-        }
-        loop.execute { self.handlerEnded(outcome) }
-      }
-    }
-  }
-
-  /// For calls beyond a limit: with a status, or unseen, so that the client tries elsewhere.
-  private func refuse(_ error: RPCError) {
-    guard connection.host.refusesBeyondLimits, let stream else { return finish(error) }
-    if let tally { tally.end(error.code) }
-    stream.reset(HTTP2Code.refusedStream)
-    end()
-  }
-
-  /// Runs interceptors and handler. A sealed frame to send, nothing, or the error to answer
-  /// with.
-  private func invoke(
-    _ method: ServerMethod, _ bytes: [UInt8]
-  ) async -> Result<[UInt8]?, RPCError> {
-    do {
-      guard let deadline else { return .success(try await intercepted(method, bytes)) }
-      return .success(
-        try await CallScope.$deadline.withValue(deadline) {
-          try await self.intercepted(method, bytes)
-        })
-    } catch {
-      return .failure(RPCError(handlerError: error))
-    }
-  }
-
-  private func intercepted(_ method: ServerMethod, _ bytes: [UInt8]) async throws -> [UInt8]? {
-    let interceptors = connection.host.interceptors
-    if interceptors.isEmpty { return try await handle(method, bytes) }
-    let transforms = MessageTransforms()
-    self.transforms = transforms
-    let answer = Answer()
-    let chain = ServerChain(self, interceptors, transforms) {
-      let request = method.takesOneRequest ? try transforms.incoming(bytes) : bytes
-      answer.frame = try await self.handle(method, request)
-    }
-    try await chain.proceed(from: 0)
-    return try answer.frame.map { frame throws(RPCError) in try transforms.outgoing(frame) }
-  }
-
-  /// The handler's frame on its way out of the chain.
-  ///
-  /// `@unchecked Sendable`: written in the chain and read after it, by one task.
-  private final class Answer: @unchecked Sendable {
-    var frame: [UInt8]?
-  }
-
-  private func handle(_ method: ServerMethod, _ bytes: [UInt8]) async throws -> [UInt8]? {
-    let context = ServerContext(call: self)
-    switch method.body {
-    case .unary(let body): return try await body(bytes, context)
-    case .clientStreaming(let body): return try await body(context)
-    case .serverStreaming(let body): try await body(bytes, context)
-    case .bidirectional(let body): try await body(context)
-    }
-    return nil
-  }
-
-  /// A message of a request stream, as the interceptors let it pass.
-  func passed(_ message: Received) throws(RPCError) -> [UInt8] {
-    try transforms?.incoming(message.bytes) ?? message.bytes
-  }
-
-  /// Sends a sealed frame, as the interceptors let it pass.
-  func respond(_ frame: [UInt8], compressed isCompressed: Bool) async throws(RPCError) {
-    let frame = try transforms?.outgoing(frame) ?? frame
-    if let refusal = sizeRefusal(frame) { throw refusal }
-    try await send(frame: isCompressed ? compressed(frame) : frame)
-  }
-
-  func tryRespond(_ frame: [UInt8], compressed isCompressed: Bool) -> Bool {
-    var frame = frame
-    if let transforms {
-      guard let changed = try? transforms.outgoing(frame) else { return false }
-      frame = changed
-    }
-    guard sizeRefusal(frame) == nil else { return false }
-    return trySend(frame: isCompressed ? compressed(frame) : frame)
-  }
-
-  private func handlerEnded(_ outcome: Result<[UInt8]?, RPCError>) {
-    connection.endHandler()
-    connection.host.limit?.end()
-    entry?.limit?.end()
-    task = nil
-    guard phase != .done else { return }
-    switch outcome {
-    case .success(let frame):
-      if let frame {
-        if let refusal = sizeRefusal(frame) { return finish(refusal) }
-        let frame = compressed(frame)
-        guard connection.beginResponse(frame.count) else {
-          return finish(
-            RPCError(.resourceExhausted, "too many responses wait for the client to read them"))
-        }
-        pendingBytes = frame.count
-        guard let stream = streamForMessages() else { return end() }
-        put(frame, on: stream)
-      } else {
-        flush()
-      }
-      finish(nil)
-    case .failure(let error):
-      flush()
-      finish(error)
-    }
-  }
-
-  // MARK: The response
-
   /// Loop. Response headers go before the first message.
   override func streamForMessages() -> HTTP2Stream? {
     guard let stream else { return nil }
     if !headersSent {
-      let extra = extra.withLock { $0 }
+      let extra = extras
       var initial = extra?.initial ?? Metadata()
       if let transforms { initial = transforms.initial(initial) }
       if let problem = initial.problem {
@@ -347,109 +209,7 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     return stream
   }
 
-  func replaceMetadata(_ metadata: Metadata) { head.metadata = metadata }
-
-  func setInitialMetadata(_ metadata: Metadata) {
-    extra.withLock { extra in
-      var value = extra ?? Extra()
-      value.initial = metadata
-      extra = value
-    }
-  }
-
-  func setTrailingMetadata(_ metadata: Metadata) {
-    extra.withLock { extra in
-      var value = extra ?? Extra()
-      value.trailing = metadata
-      extra = value
-    }
-  }
-
-  /// Compresses the messages from now on, if the client can read them and the headers have
-  /// not gone.
-  func setResponseCompression(_ compression: Compression?) {
-    extra.withLock { extra in
-      var value = extra ?? Extra()
-      value.compression = compression.flatMap { head.accepted.contains($0) ? $0 : nil }
-      extra = value
-    }
-  }
-
-  private func compressed(_ frame: [UInt8]) -> [UInt8] {
-    guard let compression = extra.withLock({ $0?.compression }) else { return frame }
-    return frame.compressedFrame(compression)
-  }
-
-  func sendInitialMetadataSoon() {
-    if loop.isCurrent {
-      if phase != .done { _ = streamForMessages() }
-    } else {
-      loop.execute { if self.phase != .done { _ = self.streamForMessages() } }
-    }
-  }
-
-  /// Sends the status, nil for OK, and ends the call for the handler too.
-  private func finish(_ error: RPCError?) {
-    guard phase != .done else { return }
-    if let tally { tally.end(error?.code ?? .ok, regularly: stream != nil) }
-    if let stream {
-      if error == nil, transforms == nil, extra.withLock({ $0 == nil }) {
-        _ = streamForMessages()
-        stream.send(trailers: ServerHeaders.statusOK)
-      } else {
-        sendStatus(error, on: stream)
-      }
-    }
-    end()
-  }
-
-  private func sendStatus(_ error: RPCError?, on stream: HTTP2Stream) {
-    var error = error
-    var extra = extra.withLock { $0 } ?? Extra()
-    if let transforms { extra.trailing = transforms.trailing(extra.trailing) }
-    // A handler's mistake is answered, not hidden: the fields would be dropped or, worse,
-    // spoil the block.
-    if let problem = extra.initial.problem {
-      error = RPCError(.internalError, problem)
-      setInitialMetadata([:])
-    } else if error == nil, let problem = extra.trailing.problem {
-      error = RPCError(.internalError, problem)
-    }
-    if let error {
-      let base = headersSent ? nil : ServerHeaders.response
-      headersSent = true
-      var fields = error.statusFields
-      if error.code == .unimplemented, head.encoding != nil, deframer.compression == nil {
-        fields.append(("grpc-accept-encoding", Compression.accepted))
-      }
-      stream.send(trailers: HeaderList(base: base, adding: fields))
-    } else {
-      _ = streamForMessages()
-      stream.send(
-        trailers: HeaderList(base: ServerHeaders.statusOK, adding: extra.trailing.fields))
-    }
-  }
-
-  /// An HTTP status, for what is no gRPC request at all.
-  private func refuse(_ headers: HeaderList) {
-    stream?.send(trailers: headers)
-    end()
-  }
-
-  private func answer(with page: RootPage) {
-    if let stream {
-      if head.isHead {
-        stream.send(trailers: page.headers)
-      } else {
-        stream.send(headers: page.headers)
-        stream.send(data: page.body)
-        stream.finish()
-      }
-    }
-    end()
-  }
-
-  private func end() {
+  func end() {
     guard phase != .done else { return }
     phase = .done
     // Without a status: the client is gone.
@@ -459,7 +219,10 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     if let task {
       task.cancel()
       self.task = nil
+    } else if attendant != nil {
+      leaveLimits()
     }
+    dismissAttendant()
     // Nobody reads or writes messages beside a unary handler's arguments and result.
     guard let entry, !entry.isUnary else { return }
     let over = RPCError(.cancelled, "the call is over")
@@ -467,8 +230,8 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
     closeSending(over)
   }
 
-  private static let methodNotAllowed = HeaderList([(":status", "405"), ("allow", "POST")])
-  private static let unsupportedMediaType = HeaderList([(":status", "415")])
+  static let methodNotAllowed = HeaderList([(":status", "405"), ("allow", "POST")])
+  static let unsupportedMediaType = HeaderList([(":status", "415")])
 }
 
 enum ServerHeaders {

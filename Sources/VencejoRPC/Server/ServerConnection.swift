@@ -14,8 +14,9 @@ final class ServerConnection: ConnectionHandler, @unchecked Sendable {
   /// Bytes of whole responses whose streams are open: a peer that opens no window could ask
   /// for any number of large ones.
   private var pendingResponseBytes = 0
-  /// A client calls itself the same in every call: one string serves all of them.
-  private var lastUserAgent = ""
+  /// A client calls itself the same in every call: one string serves all of them. Set before
+  /// the handler of the first call runs, and never again: handlers read it.
+  private(set) var usualAgent: String?
   /// Nor does what it can decompress change from call to call.
   private var lastAccepted: (text: [UInt8], value: [Compression]) = ([], [])
 
@@ -32,12 +33,15 @@ final class ServerConnection: ConnectionHandler, @unchecked Sendable {
     }
   }
 
-  func userAgent(_ bytes: UnsafeRawBufferPointer) -> String {
-    let same = lastUserAgent.utf8.withContiguousStorageIfAvailable { known in
-      known.count == bytes.count && bytes.elementsEqual(known)
+  /// Whether the client calls itself as in its first call.
+  func isUsualAgent(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard let usualAgent else {
+      usualAgent = String(decoding: bytes, as: UTF8.self)
+      return true
     }
-    if same != true { lastUserAgent = String(decoding: bytes, as: UTF8.self) }
-    return lastUserAgent
+    return usualAgent.utf8.withContiguousStorageIfAvailable { known in
+      known.count == bytes.count && bytes.elementsEqual(known)
+    } ?? false
   }
 
   func accepted(_ bytes: UnsafeRawBufferPointer) -> [Compression] {

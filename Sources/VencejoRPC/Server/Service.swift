@@ -18,6 +18,13 @@ public protocol Service: Sendable {
   /// otherwise, for as many as come. A call beyond is answered RESOURCE_EXHAUSTED, or refused
   /// (`Server.Configuration.refusesBeyondLimits`).
   var maxConcurrentCalls: Int? { get }
+  /// Whether handlers of streams of requests start with the client's first message, or its end,
+  /// rather than with the call; false, unless the service says otherwise.
+  ///
+  /// A stream on which nothing was said yet then costs a third of the memory, as it has no task.
+  /// Not for handlers that speak first: clients may wait for that before they send. Where the
+  /// client sent metadata of its own, which may be refused or answered, they start with the call.
+  var startsWithFirstMessage: Bool { get }
 }
 
 extension Service {
@@ -25,6 +32,7 @@ extension Service {
   public func mounted(with services: [any Service]) {}
   public var execution: HandlerExecution { .pool }
   public var maxConcurrentCalls: Int? { nil }
+  public var startsWithFirstMessage: Bool { false }
 }
 
 /// Where handlers run.
@@ -38,28 +46,31 @@ public enum HandlerExecution: Sendable, Hashable {
 
 /// One rpc of a service: its path and a handler that works on bytes.
 public struct ServerMethod: Sendable {
-  enum Body: Sendable {
-    /// A message's bytes to a sealed frame.
-    case unary(@Sendable ([UInt8], ServerContext) async throws -> [UInt8])
-    /// One message's bytes; the handler sends what it likes.
-    case serverStreaming(@Sendable ([UInt8], ServerContext) async throws -> Void)
-    case clientStreaming(@Sendable (ServerContext) async throws -> [UInt8])
-    case bidirectional(@Sendable (ServerContext) async throws -> Void)
-  }
+  enum Kind: Sendable { case unary, serverStreaming, clientStreaming, bidirectional }
 
   /// `/package.Service/Method`, as in the `:path` field.
   public let path: String
   /// The full name of the request's message.
   public let requestTypeName: String
-  let body: Body
+  let kind: Kind
+  /// Takes the one request from the call, where there is one; returns the one response as a
+  /// sealed frame.
+  let body: @Sendable (ServerContext) async throws -> [UInt8]?
+  /// What may begin the call in the body's place, on the loop, when nobody intercepts it.
+  var attend: (@Sendable (ServerContext) -> Void)?
 
-  var isUnary: Bool { if case .unary = body { true } else { false } }
+  var isUnary: Bool { kind == .unary }
 
-  var takesOneRequest: Bool {
-    switch body {
-    case .unary, .serverStreaming: true
-    case .clientStreaming, .bidirectional: false
-    }
+  var takesOneRequest: Bool { kind == .unary || kind == .serverStreaming }
+
+  private init<Request: Message>(
+    _ kind: Kind, _ path: String, _ request: Request.Type,
+    _ body: @escaping @Sendable (ServerContext) async throws -> [UInt8]?
+  ) {
+    self.kind = kind
+    self.path = path
+    requestTypeName = Request.messageName
+    self.body = body
   }
 }
 
@@ -68,11 +79,9 @@ extension ServerMethod {
     _ path: String,
     _ handler: @escaping @Sendable (Request, ServerContext) async throws -> Response
   ) -> ServerMethod {
-    ServerMethod(
-      path: path, requestTypeName: Request.messageName,
-      body: .unary { bytes, context in
-        try frame(await handler(decode(bytes), context))
-      })
+    ServerMethod(.unary, path, Request.self) { context in
+      try frame(await handler(decode(context.call.takeRequest()), context))
+    }
   }
 
   public static func serverStreaming<Request: Message, Response: Message>(
@@ -81,22 +90,20 @@ extension ServerMethod {
       @escaping @Sendable (Request, ResponseWriter<Response>, ServerContext) async throws
       -> Void
   ) -> ServerMethod {
-    ServerMethod(
-      path: path, requestTypeName: Request.messageName,
-      body: .serverStreaming { bytes, context in
-        try await handler(decode(bytes), ResponseWriter(call: context.call), context)
-      })
+    ServerMethod(.serverStreaming, path, Request.self) { context in
+      try await handler(
+        decode(context.call.takeRequest()), ResponseWriter(call: context.call), context)
+      return nil
+    }
   }
 
   public static func clientStreaming<Request: Message, Response: Message>(
     _ path: String,
     _ handler: @escaping @Sendable (RequestStream<Request>, ServerContext) async throws -> Response
   ) -> ServerMethod {
-    ServerMethod(
-      path: path, requestTypeName: Request.messageName,
-      body: .clientStreaming { context in
-        try frame(await handler(RequestStream(call: context.call), context))
-      })
+    ServerMethod(.clientStreaming, path, Request.self) { context in
+      try frame(await handler(RequestStream(call: context.call), context))
+    }
   }
 
   public static func bidirectional<Request: Message, Response: Message>(
@@ -106,12 +113,11 @@ extension ServerMethod {
         RequestStream<Request>, ResponseWriter<Response>, ServerContext
       ) async throws -> Void
   ) -> ServerMethod {
-    ServerMethod(
-      path: path, requestTypeName: Request.messageName,
-      body: .bidirectional { context in
-        try await handler(
-          RequestStream(call: context.call), ResponseWriter(call: context.call), context)
-      })
+    ServerMethod(.bidirectional, path, Request.self) { context in
+      try await handler(
+        RequestStream(call: context.call), ResponseWriter(call: context.call), context)
+      return nil
+    }
   }
 
   static func decode<Request: Message>(_ bytes: [UInt8]) throws(RPCError) -> Request {

@@ -23,41 +23,44 @@ struct Deframer {
   static let prefixLength = 5
   private static let firstReservation = 64 * 1024
 
-  let limit: Int
-  /// How compressed messages are compressed: the peer's `grpc-encoding`.
-  var compression: Compression?
+  // In few bytes: each call has one.
+  private let longest: UInt32
+  private var bodyLength: UInt32 = 0
+  private var body: [UInt8] = []
+  private var flag: UInt8 = 0
+  private var prefixFilled: UInt8 = 0
   /// Whether the message returned last, or the one that has begun, travels compressed.
   private(set) var isCompressed = false
-  private var prefix: (UInt8, UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0, 0)
-  private var prefixFilled = 0
-  private var body: [UInt8] = []
-  private var bodyLength = 0
+  /// How compressed messages are compressed: the peer's `grpc-encoding`.
+  var compression: Compression?
 
-  init(limit: Int) { self.limit = limit }
+  /// `limit`: the bytes that a message may have; four times 2^30 are as many as there can be.
+  init(limit: Int) { longest = UInt32(clamping: limit) }
+
+  var limit: Int { Int(longest) }
 
   /// Whether a message has begun and not ended.
   var isInside: Bool { prefixFilled > 0 }
 
   /// Bytes of the message that has begun.
-  var bufferedBytes: Int { prefixFilled + body.count }
+  var bufferedBytes: Int { Int(prefixFilled) + body.count }
 
   /// Consumes bytes up to the end of the next message and returns it, or nil when more
   /// bytes are needed. `bytes` is moved past what was consumed.
   mutating func next(_ bytes: inout UnsafeRawBufferPointer) throws(Failure) -> [UInt8]? {
-    while prefixFilled < Self.prefixLength {
+    while prefixFilled < UInt8(Self.prefixLength) {
       guard let byte = bytes.first else { return nil }
       bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
-      switch prefixFilled {
-      case 0: prefix.0 = byte
-      case 1: prefix.1 = byte
-      case 2: prefix.2 = byte
-      case 3: prefix.3 = byte
-      default: prefix.4 = byte
+      if prefixFilled == 0 {
+        flag = byte
+        bodyLength = 0
+      } else {
+        bodyLength = bodyLength << 8 | UInt32(byte)
       }
       prefixFilled += 1
-      if prefixFilled == Self.prefixLength { try checkPrefix() }
+      if prefixFilled == UInt8(Self.prefixLength) { try checkPrefix() }
     }
-    let wanted = bodyLength - body.count
+    let wanted = Int(bodyLength) - body.count
     if body.isEmpty, bytes.count >= wanted {
       let message = [UInt8](UnsafeRawBufferPointer(rebasing: bytes.prefix(wanted)))
       bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(wanted))
@@ -65,10 +68,10 @@ struct Deframer {
       return try decompressed(message)
     }
     let taken = min(wanted, bytes.count)
-    if body.isEmpty { body.reserveCapacity(min(bodyLength, Self.firstReservation)) }
+    if body.isEmpty { body.reserveCapacity(min(Int(bodyLength), Self.firstReservation)) }
     body.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(taken)))
     bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(taken))
-    guard body.count == bodyLength else { return nil }
+    guard body.count == Int(bodyLength) else { return nil }
     let message = body
     body = []
     prefixFilled = 0
@@ -87,13 +90,10 @@ struct Deframer {
   }
 
   private mutating func checkPrefix() throws(Failure) {
-    if prefix.0 > 1 { throw .badFlag(prefix.0) }
-    isCompressed = prefix.0 == 1
+    if flag > 1 { throw .badFlag(flag) }
+    isCompressed = flag == 1
     if isCompressed, compression == nil { throw .compressed }
-    let length =
-      UInt32(prefix.1) << 24 | UInt32(prefix.2) << 16 | UInt32(prefix.3) << 8 | UInt32(prefix.4)
-    if length > UInt32(clamping: limit) { throw .tooLong(length) }
-    bodyLength = Int(length)
+    if bodyLength > longest { throw .tooLong(bodyLength) }
   }
 }
 

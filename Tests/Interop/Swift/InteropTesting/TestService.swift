@@ -14,6 +14,8 @@ public struct InteropTestService: GRPCTesting.TestService {
     self.hostname = hostname
   }
 
+  public var startsWithFirstMessage: Bool { true }
+
   public func emptyCall(
     _ request: GRPCTesting.Empty, _ context: ServerContext
   ) async throws -> GRPCTesting.Empty {
