@@ -31,7 +31,10 @@ CASES = [
 
 # (client, server) pairs; `swift` is ours. The peers among themselves are not our business.
 PAIRS = [("swift", "swift")] + [
-    pair for peer in ("go", "cpp", "python") for pair in ((peer, "swift"), ("swift", peer))]
+    pair for peer in ("go", "cpp", "python", "aio", "grpclib")
+    for pair in ((peer, "swift"), ("swift", peer))]
+
+COMPRESSED = {case for case in CASES if "compressed" in case}
 
 # Clients that learn of no message whether it came compressed.
 CLIENT_CANNOT = {
@@ -39,12 +42,19 @@ CLIENT_CANNOT = {
                # One setting for all messages of a stream.
                "client_compressed_streaming"},
     "go": {"server_compressed_unary", "server_compressed_streaming", "client_compressed_streaming"},
+    "aio": {"server_compressed_unary", "server_compressed_streaming",
+            "client_compressed_streaming",
+            # A deadline that passes while it writes is INTERNAL to it.
+            "timeout_on_sleeping_server"},
+    "grpclib": COMPRESSED,
 }
 # Servers that learn of no message whether it came compressed, or cannot choose.
 SERVER_CANNOT = {
     "python": {"client_compressed_unary", "client_compressed_streaming"},
     "go": {"client_compressed_unary", "client_compressed_streaming",
            "server_compressed_unary", "server_compressed_streaming"},
+    "aio": COMPRESSED,
+    "grpclib": COMPRESSED,
 }
 
 
@@ -54,6 +64,7 @@ def program(peer: str, side: str) -> list[str]:
         case "go": return [gopeers.built(side)]
         case "cpp": return [cpp.built(f"testing_{side}")]
         case "python": return [sys.executable, str(HERE / f"{side}.py")]
+        case "aio" | "grpclib": return [sys.executable, str(HERE / f"{peer}_{side}.py")]
     raise ValueError(peer)
 
 
