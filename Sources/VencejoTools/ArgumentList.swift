@@ -66,7 +66,15 @@ public struct ArgumentList: Sendable {
       throw Fault("unknown option \(name)" + Self.suggestion(for: String(name), among: options))
     }
     if parts.count == 2 {
-      guard option.takesValue else { throw Fault("option --\(option.long) takes no value") }
+      guard option.takesValue else {
+        // As Go's programs have it.
+        switch parts[1] {
+        case "true", "1": values[option.long, default: []].append("")
+        case "false", "0": values[option.long] = nil
+        default: throw Fault("option --\(option.long) takes no value")
+        }
+        return nil
+      }
       values[option.long, default: []].append(String(parts[1]))
       return nil
     }

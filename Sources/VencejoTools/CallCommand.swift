@@ -11,7 +11,8 @@ public enum CallCommand {
     messages are it asks the server by reflection (v1 or v1alpha), or reads from files.
 
       -d, --data MESSAGE   the request; several, one after the other, for a client stream; '@'
-                           reads them from standard input and sends each when it is whole
+                           reads them from standard input and sends each when it is whole,
+                           '@FILE' from a file
                            (default: one empty message, for client streams none)
       --format FORM        of requests and answers: json, or text, whose messages are kept
                            apart by U+001E (default: json)
@@ -29,10 +30,12 @@ public enum CallCommand {
                            standard error
       -o, --output FILE    write the answers to a file
       -q, --quiet          print no answers, and no errors: the exit code tells
+    \(TypesOut.help)
     \(TypeSource.help)
     \(Connecting.help)
 
-    ADDRESS is HOST:PORT or unix:/PATH. Exit codes: 0, 1 for wrong usage, 64 + the status
+    ADDRESS is HOST:PORT or unix:/PATH; one word, http://HOST:PORT/SERVICE/METHOD (with https:
+    and TLS), does for both. Exit codes: 0, 1 for wrong usage, 64 + the status
     code when the call fails.
 
       vencejo call 127.0.0.1:7447 grpc.health.v1.Health/Check
@@ -49,7 +52,7 @@ public enum CallCommand {
       .init("format-error"), .init("verbose", short: "v", aliases: ["vv"]),
       .init("quiet", short: "q"), .init("output", short: "o", value: true),
       .init("help", short: "h"),
-    ] + TypeSource.options + Connecting.options
+    ] + TypesOut.options + TypeSource.options + Connecting.options
 
   public static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
     var isQuiet = false
@@ -59,11 +62,9 @@ public enum CallCommand {
         output.line(help)
         return ExitCode.ok
       }
-      guard arguments.words.count == 2 else {
-        throw ArgumentList.Fault("needs an address and a method, as in 127.0.0.1:7447 p.S/M")
-      }
+      let words = try target(arguments)
       isQuiet = arguments.has("quiet")
-      return try await CallRun(arguments, output).run()
+      return try await CallRun(words, arguments, output).run()
     } catch let fault as ArgumentList.Fault {
       output.complain("vencejo call: \(VisibleText.clean("\(fault)"))\nTry 'vencejo call --help'.")
       return ExitCode.usage
@@ -74,6 +75,20 @@ public enum CallCommand {
       output.complain("vencejo call: \(VisibleText.clean("\(error)"))")
       return ExitCode.usage
     }
+  }
+
+  /// Address and method, in two words or as a URL.
+  private static func target(
+    _ arguments: ArgumentList
+  ) throws(ArgumentList.Fault) -> (address: String, method: String) {
+    let words = arguments.words
+    if words.count == 2 { return (words[0], words[1]) }
+    if words.count == 1, let scheme = words[0].firstRange(of: "://"),
+      let slash = words[0][scheme.upperBound...].firstIndex(of: "/")
+    {
+      return (String(words[0][..<slash]), String(words[0][words[0].index(after: slash)...]))
+    }
+    throw ArgumentList.Fault("needs an address and a method, as in 127.0.0.1:7447 p.S/M")
   }
 
   static func form(_ arguments: ArgumentList) throws(ArgumentList.Fault) -> MessageForm {

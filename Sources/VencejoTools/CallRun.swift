@@ -18,11 +18,12 @@ struct CallRun {
   private let output: Output
   private let meter = CallMeter()
 
-  init(_ arguments: ArgumentList, _ output: Output) throws(ArgumentList.Fault) {
-    address = arguments.words[0]
-    guard let target = DescribedMethod.split(arguments.words[1]) else {
-      throw ArgumentList.Fault(
-        "'\(arguments.words[1])' is no method: write package.Service/Method")
+  init(
+    _ words: (address: String, method: String), _ arguments: ArgumentList, _ output: Output
+  ) throws(ArgumentList.Fault) {
+    address = words.address
+    guard let target = DescribedMethod.split(words.method) else {
+      throw ArgumentList.Fault("'\(words.method)' is no method: write package.Service/Method")
     }
     self.target = target
     self.arguments = arguments
@@ -42,6 +43,7 @@ struct CallRun {
     let (source, reflecting) = try Connecting.types(address, arguments)
     defer { reflecting?.close() }
     let method = try await DescribedMethod.find(target.service, target.name, in: source)
+    try await TypesOut.write([target.service], of: source, arguments)
     let requests = try Requests(
       arguments["data"], for: method, form: form,
       ignoresUnknown: arguments.has("allow-unknown-fields"))

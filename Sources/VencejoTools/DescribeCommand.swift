@@ -1,5 +1,4 @@
 import VencejoDescriptors
-import VencejoProtobuf
 import VencejoRPC
 
 /// `vencejo describe`: what the services, methods, messages and enums of a server are.
@@ -12,10 +11,9 @@ public enum DescribeCommand {
     server at ADDRESS by reflection (default: \(Connecting.defaultAddress)), or with --proto or
     --protoset from files, and ADDRESS is left out.
 
-      --protoset-out FILE  also write the types, all those they need included, to a file that
-                           --protoset reads
       --template           a message's template to fill in, in JSON: for a method that of its
                            request
+    \(TypesOut.help)
     \(TypeSource.help)
     \(Connecting.help)
 
@@ -26,9 +24,7 @@ public enum DescribeCommand {
   private static let options: [ArgumentList.Option] =
     [
       .init("help", short: "h"), .init("template", aliases: ["msg-template"]),
-      .init("protoset-out", value: true),
-    ] + TypeSource.options
-    + Connecting.options
+    ] + TypesOut.options + TypeSource.options + Connecting.options
 
   public static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
     await AboutTypes.run("describe", arguments, options, help, output) { arguments in
@@ -39,10 +35,7 @@ public enum DescribeCommand {
       let (source, channel) = try Connecting.types(address, arguments)
       defer { channel?.close() }
       let wantsTemplate = arguments.has("template")
-      if let path = arguments["protoset-out"] {
-        let symbols = words.isEmpty ? try await source.services() : words
-        try await write(symbols, of: source, to: path)
-      }
+      try await TypesOut.write(words, of: source, arguments)
       if let symbol = words.first {
         output.out(try await text(of: symbol, in: source, template: wantsTemplate))
         return
@@ -52,27 +45,6 @@ public enum DescribeCommand {
         output.out(ProtoPrinter.text(of: try await source.service(name).0))
       }
     }
-  }
-
-  private static func write(
-    _ symbols: [String], of source: TypeSource, to path: String
-  ) async throws {
-    var seen: Set<String> = []
-    var set = Google.FileDescriptorSet()
-    for symbol in symbols {
-      let symbol = symbol.split(separator: "/").joined(separator: ".")
-      let pool: DescriptorPool
-      do {
-        pool = try await source.pool(declaring: symbol)
-      } catch let error as RPCError {
-        guard error.code == .notFound, let (service, _) = DescribedMethod.split(symbol) else {
-          throw error
-        }
-        pool = try await source.pool(declaring: service)
-      }
-      set.file += pool.files.filter { seen.insert($0.name ?? "").inserted }
-    }
-    try ProtoFiles.write(set.serializedBytes(), to: path)
   }
 
   private static func text(

@@ -10,6 +10,9 @@ public enum ListCommand {
     --proto or --protoset the files' are listed, and no server is asked; ADDRESS is left out
     then. Without any, the server at \(Connecting.defaultAddress) is asked.
 
+      --methods, --list-methods
+                           the methods of all services, as package.Service/Method
+    \(TypesOut.help)
     \(TypeSource.help)
     \(Connecting.help)
 
@@ -19,7 +22,10 @@ public enum ListCommand {
     """
 
   private static let options: [ArgumentList.Option] =
-    [.init("help", short: "h")] + TypeSource.options + Connecting.options
+    [
+      .init("help", short: "h"), .init("methods", aliases: ["list-methods"]),
+      .init("list-services"),
+    ] + TypesOut.options + TypeSource.options + Connecting.options
 
   public static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
     await AboutTypes.run("list", arguments, options, help, output) { arguments in
@@ -29,6 +35,14 @@ public enum ListCommand {
       }
       let (source, channel) = try Connecting.types(address, arguments)
       defer { channel?.close() }
+      try await TypesOut.write(words, of: source, arguments)
+      if arguments.has("methods"), words.isEmpty {
+        for name in try await source.services() {
+          let service = try await AboutTypes.service(name, in: source)
+          for method in service.methods { output.line(VisibleText.clean("\(name)/\(method.name)")) }
+        }
+        return
+      }
       guard let name = words.first else {
         for service in try await source.services() { output.line(VisibleText.clean(service)) }
         return

@@ -6,8 +6,8 @@ import VencejoRPC
 struct ReflectionClient {
   let channel: Channel
   let options: CallOptions
-
-  private static let versions = ["v1", "v1alpha"]
+  /// Those to try, in order.
+  var versions = ["v1", "v1alpha"]
 
   func services() async throws(RPCError) -> [String] {
     let response = try await ask(.listServices("*"))
@@ -47,7 +47,7 @@ struct ReflectionClient {
     _ question: GRPCReflection.ServerReflectionRequest.MessageRequest
   ) async throws(RPCError) -> GRPCReflection.ServerReflectionResponse.MessageResponse? {
     var missing: RPCError?
-    for version in Self.versions {
+    for version in versions {
       do {
         return try await ask(question, version)
       } catch  where error.code == .unimplemented {

@@ -1,5 +1,6 @@
 import Glibc
 import VencejoDescriptors
+import VencejoHTTP2
 import VencejoJSON
 import VencejoProtobuf
 import VencejoText
@@ -22,7 +23,7 @@ struct Requests {
   private var isEnded = false
   private(set) var count = 0
 
-  /// `data` is `@` or `-` for standard input, nil for one empty message, or none on a stream.
+  /// `data` is `@` or `-` for standard input, `@FILE` for a file, nil for one empty message, or none on a stream.
   /// With `takesTurns` there may be several for a method that takes one.
   init(
     _ data: String?, for method: DescribedMethod, form: MessageForm, ignoresUnknown: Bool,
@@ -32,9 +33,13 @@ struct Requests {
     self.form = form
     self.ignoresUnknown = ignoresUnknown
     splitter = MessageSplitter(form)
-    usesInput = data == "@" || data == "-"
+    usesInput = data == "@" || data == "-" || data == "@-"
     if !usesInput {
-      try take(Array((data ?? "").utf8))
+      if let data, data.hasPrefix("@") {
+        try take(ProtoFiles.read(String(data.dropFirst())))
+      } else {
+        try take(Array((data ?? "").utf8))
+      }
       try end()
       if ready.isEmpty, !method.takesStream { ready = [[]] }
     }
@@ -200,21 +205,5 @@ enum StandardInput {
       if count >= 0 { return Array(buffer[..<count]) }
       if errno != EINTR { return [] }
     }
-  }
-
-  private static func detachThread(_ body: @escaping @Sendable () -> Void) {
-    final class Box: Sendable {
-      let body: @Sendable () -> Void
-      init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-    }
-    var thread = pthread_t()
-    let box = Unmanaged.passRetained(Box(body))
-    let failure = pthread_create(
-      &thread, nil,
-      { argument in
-        if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
-        return nil
-      }, box.toOpaque())
-    if failure == 0 { pthread_detach(thread) } else { box.takeRetainedValue().body() }
   }
 }

@@ -5,7 +5,7 @@ public enum TLSOptions {
   /// To be added to a command's own.
   public static let client: [ArgumentList.Option] = [
     .init("tls"), .init("tls-ca", aliases: ["cacert"], value: true),
-    .init("tls-cert", aliases: ["cert"], value: true),
+    .init("tls-cert", short: "E", aliases: ["cert"], value: true),
     .init("tls-key", aliases: ["key"], value: true),
     .init("tls-server-name", aliases: ["servername"], value: true),
     .init("insecure", short: "k"), .init("plaintext"),

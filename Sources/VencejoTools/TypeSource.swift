@@ -6,12 +6,15 @@ import VencejoRPC
 enum TypeSource {
   case files(DescriptorPool)
   case reflection(ReflectionClient)
+  /// Reflection, and files for what it does not know.
+  case both(DescriptorPool, ReflectionClient)
 
   static let options: [ArgumentList.Option] = [
     .init("proto", value: true),
     .init("import-path", short: "I", aliases: ["include"], value: true),
     .init("protoset", aliases: ["descriptors"], value: true),
-    .init("reflect-header", value: true),
+    .init("schema", value: true), .init("reflect-header", value: true),
+    .init("use-reflection", aliases: ["reflect"]), .init("reflect-protocol", value: true),
   ]
 
   static let help = """
@@ -21,26 +24,31 @@ enum TypeSource {
                            where .proto files are looked for; may be repeated (default: .)
       --protoset FILE      or from a set of descriptors, as protoc --include_imports
                            --descriptor_set_out writes it; may be repeated
+      --schema FILE        a .proto file or a set of descriptors, by its ending; may be repeated
+      --use-reflection, --reflect
+                           ask the server too, and the files for what it does not know
+      --reflect-protocol V grpc-v1 or grpc-v1alpha (default: the first that the server has)
       --reflect-header K:V metadata for reflection only; may be repeated
     """
 
   /// Whether the arguments name files.
   static func hasFiles(_ arguments: ArgumentList) -> Bool {
-    arguments.has("proto") || arguments.has("protoset")
+    arguments.has("proto") || arguments.has("protoset") || arguments.has("schema")
   }
 
   /// The files' types; nil when the arguments name none.
   static func files(_ arguments: ArgumentList) throws -> TypeSource? {
     guard hasFiles(arguments) else { return nil }
     var files: [Google.FileDescriptorProto] = []
-    for path in arguments.all("protoset") {
+    let schemas = arguments.all("schema")
+    for path in arguments.all("protoset") + schemas.filter({ !$0.hasSuffix(".proto") }) {
       do {
         files += try Google.FileDescriptorSet(serializedBytes: ProtoFiles.read(path)).file
       } catch let error as DecodingError {
         throw ArgumentList.Fault("\(path) is no set of descriptors: \(error)")
       }
     }
-    let protos = arguments.all("proto")
+    let protos = arguments.all("proto") + schemas.filter { $0.hasSuffix(".proto") }
     if !protos.isEmpty {
       let bytes = try ProtoFiles.compile(protos, includes: arguments.all("import-path"))
       files += try Google.FileDescriptorSet(serializedBytes: bytes).file
@@ -57,7 +65,7 @@ enum TypeSource {
   func services() async throws -> [String] {
     switch self {
     case .files(let pool): pool.serviceNames.sorted()
-    case .reflection(let client): try await client.services()
+    case .reflection(let client), .both(_, let client): try await client.services()
     }
   }
 
@@ -65,6 +73,11 @@ enum TypeSource {
   func pool(declaring symbol: String) async throws -> DescriptorPool {
     switch self {
     case .files(let pool): return pool
+    case .both(let pool, let client):
+      guard let files = try? await client.files(declaring: symbol),
+        let found = try? DescriptorPool(files: files)
+      else { return pool }
+      return found
     case .reflection(let client):
       do {
         return try DescriptorPool(files: try await client.files(declaring: symbol))
