@@ -40,8 +40,6 @@ public final class HTTP2Stream: @unchecked Sendable {
   @exclusivity(unchecked) public internal(set) var headerListOverflowed = false
   /// The peer has ended its side.
   @exclusivity(unchecked) public internal(set) var remoteEnded = false
-  /// The connection ended before a byte of the request had left: it was made nowhere.
-  @exclusivity(unchecked) public internal(set) var isUnsent = false
   /// Nothing can be sent or received any more.
   @exclusivity(unchecked) public internal(set) var isClosed = false
   @exclusivity(unchecked) var responseStarted = false
@@ -57,7 +55,19 @@ public final class HTTP2Stream: @unchecked Sendable {
   @exclusivity(unchecked) var localEnded = false
   /// We end before the peer does: an RST_STREAM(NO_ERROR) must follow.
   @exclusivity(unchecked) var finishesEarly = false
-  @exclusivity(unchecked) var sharesBandwidth = false
+  @exclusivity(unchecked) private var rare: UInt8 = 0
+
+  /// The connection ended before a byte of the request had left: it was made nowhere.
+  public internal(set) var isUnsent: Bool {
+    get { rare & 1 != 0 }
+    set { rare = newValue ? rare | 1 : rare & ~1 }
+  }
+
+  /// It has so much to send that others must not wait for all of it.
+  private var sharesBandwidth: Bool {
+    get { rare & 2 != 0 }
+    set { rare = newValue ? rare | 2 : rare & ~2 }
+  }
 
   init(id: Int32, connection: HTTP2Connection) {
     self.id = id

@@ -118,6 +118,7 @@ extension EventLoop {
       guard let self else { return }
       memoryTimer = nil
       endedSinceLook = 0
+      sessionMemory.empty()
       if let again = HeapTrimmer.shared.look(at: now) { lookAtMemory(in: again) }
     }
   }

@@ -13,12 +13,13 @@ struct SessionMemory {
   }
 
   /// Bin `n` has blocks of `n * step` bytes; larger ones are malloc's.
-  private static let step = 64
-  private static let binCount = 17
+  private static let step = 16
+  private static let binCount = 65
   /// What a bin keeps at most.
   private static let kept = 1_024
-  /// Before each block: the number of its bin, 0 for malloc's.
-  private static let prefix = 16
+  /// Before each block: the number of its bin, 0 for malloc's. Nothing of nghttp2's is aligned
+  /// to more.
+  private static let prefix = 8
 
   private let bins: UnsafeMutablePointer<Bin>
 
@@ -29,13 +30,19 @@ struct SessionMemory {
 
   /// To be called when the last session is gone.
   func destroy() {
+    empty()
+    bins.deallocate()
+  }
+
+  /// Gives all that waits back to malloc: a few small blocks keep their pages from the system.
+  func empty() {
     for n in 0..<Self.binCount {
       while let block = bins[n].head {
         bins[n].head = block.load(as: UnsafeMutableRawPointer?.self)
         Glibc.free(block - Self.prefix)
       }
+      bins[n].count = 0
     }
-    bins.deallocate()
   }
 
   /// For `nghttp2_session_server_new3`, which copies it.

@@ -75,18 +75,19 @@ extension CallCore {
 
   struct Inbound {
     var messages: [Received] = []
-    /// What a reader that waited is woken for.
-    var handed: Received?
+    /// The bytes that a reader which waited is woken for.
+    var handed: [UInt8]?
     /// Bytes of queued messages with their prefixes.
     var held = 0
-    /// Bytes of a message that has only begun.
-    var partial = 0
     /// Bytes received and not yet returned to the window.
     var uncredited = 0
     /// Set once nothing more will come.
     var end: End?
     var waiter: UnsafeContinuation<Wake, Never>?
+    var handedWasCompressed = false
     var head: Int32 = 0
+    /// Bytes of a message that has only begun.
+    var partial: UInt32 = 0
 
     /// An error takes up room only where there is one.
     indirect enum End {
@@ -98,7 +99,7 @@ extension CallCore {
 
     /// While something is queued, its reader is behind and the window stays shut by that
     /// much; a message larger than the window can still arrive once the queue is empty.
-    var creditable: Int { isEmpty ? uncredited : max(0, uncredited - held - partial) }
+    var creditable: Int { isEmpty ? uncredited : max(0, uncredited - held - Int(partial)) }
 
     mutating func takeCredit(atLeast least: Int) -> Int {
       let credit = creditable
@@ -137,7 +138,8 @@ extension CallCore {
       guard state.end == nil else { return nil }
       if let waiter = state.waiter {
         state.waiter = nil
-        state.handed = received
+        state.handed = received.bytes
+        state.handedWasCompressed = received.wasCompressed
         return waiter
       }
       state.messages.append(received)
@@ -151,7 +153,7 @@ extension CallCore {
   /// opens the window as far as the reader has come.
   final func received(_ count: Int) {
     guard let buffers else { return }
-    let partial = deframer.bufferedBytes
+    let partial = UInt32(clamping: deframer.bufferedBytes)
     let credit = buffers.inbound.withLock { state in
       state.partial = partial
       state.uncredited += count
@@ -235,9 +237,9 @@ extension CallCore {
     }
     let (message, end, credit) = buffers.inbound.withLock {
       state -> (Received?, Inbound.End?, Int) in
-      if let message = state.handed {
+      if let bytes = state.handed {
         state.handed = nil
-        return (message, nil, 0)
+        return (Received(bytes: bytes, wasCompressed: state.handedWasCompressed), nil, 0)
       }
       if let message = state.pop() {
         return (message, nil, state.takeCredit(atLeast: Self.creditBatch))
