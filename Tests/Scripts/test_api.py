@@ -42,6 +42,7 @@ class API(unittest.TestCase):
             (top / "Sources/VencejoRPC/Version.swift").write_text(f"let version = {version}\n")
             record = top / "Tests/API/VencejoRPC.txt"
             record.write_text("A: struct A\nB: struct B\n")
+            (top / "Tests/API/other.binpb").write_bytes(b"\xff\x83")  # None of its own.
             git("init", "-q")
 
             def breaking() -> tuple[int, str]:
