@@ -7,8 +7,10 @@ import socket
 import struct
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import grpc
 from base import ServerCase
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -187,6 +189,41 @@ class Hostile(ServerCase):
             heard += chunk
         for link in links:
             link.close()
+
+    def test_rapid_reset(self):
+        """CVE-2023-44487, with h2's frames: the connection is ended, the others are served."""
+        fields = wire.request_fields("/grpc.health.v1.Health/Watch")
+        for opened in (b"", frame(wire.DATA, wire.END_STREAM, 0, wire.message(b""))):
+            sent = bytearray(PREFACE + SETTINGS + frame(wire.SETTINGS_FRAME, wire.ACK, 0, b""))
+            for number in range(1, 20_001, 2):
+                stream = struct.pack(">I", number)
+                body = opened[:5] + stream + opened[9:] if opened else b""
+                sent += (frame(wire.HEADERS, wire.END_HEADERS, number, fields) + body
+                         + frame(wire.RST_STREAM, 0, number, (8).to_bytes(4, "big")))
+            heard = self.hung_up_on(bytes(sent))
+            # GOAWAY, its last stream, and ENHANCE_YOUR_CALM.
+            self.assertRegex(heard, rb"\x07\x00\x00\x00\x00\x00....\x00\x00\x00\x0b(?s:.*)$")
+
+    def test_honest_cancellation(self):
+        """Three of four calls are cancelled, by many at once: that is no attack."""
+        stub = health_pb2_grpc.HealthStub(self.channel)
+        wrong = []
+
+        def work(seed: int):
+            chance = random.Random(seed)
+            for _ in range(250):
+                call = stub.Watch(health_pb2.HealthCheckRequest(), timeout=LIMIT)
+                if chance.random() < 0.5:
+                    next(call)
+                call.cancel()
+                if call.code() is not grpc.StatusCode.CANCELLED:
+                    wrong.append(call.code())
+                if chance.random() < 0.33:
+                    stub.Check(health_pb2.HealthCheckRequest(), timeout=LIMIT)
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(work, range(8)))
+        self.assertEqual(wrong, [])
 
     def resident(self) -> int:
         """KiB, as Linux counts them."""

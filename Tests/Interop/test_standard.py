@@ -16,6 +16,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 
+import certificates
 import harness
 from base import ServerCase
 from harness import IN_CI, LIMIT, PASSWORD
@@ -178,6 +179,18 @@ class Tools(ServerCase):
                 "--reflect-protocol", protocol,
                 f"{url}/vencejo.auth.v1.AuthService/GetServerInfo"))
             self.assertIn("vencejo.chat.v1", info["packages"])
+        # An error's details, as another implementation reads them.
+        refused = curl(f"{url}/vencejo.chat.v1.ChatService/ListChats")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertEqual(json.loads(refused.stderr)["code"], "unauthenticated")
+        # The same with TLS.
+        made = certificates.made()
+        server = harness.Server("--tls-cert", made.pem("server"), "--tls-key", made.key("server"))
+        self.addCleanup(server.close)
+        url = "https://" + server.address.replace("127.0.0.1", "localhost")
+        info = self.json_of(curl(
+            "--cacert", made.pem("root"), f"{url}/vencejo.auth.v1.AuthService/GetServerInfo"))
+        self.assertIn("vencejo.chat.v1", info["packages"])
 
 
 if __name__ == "__main__":
