@@ -8,6 +8,7 @@ import stubs
 CATALOG = stubs.TOP / "Sources/VencejoRPC/VencejoRPC.docc"
 # Each page and the file that compiles its examples.
 COMPILED = {
+    "Calls.md": "Tests/VencejoRPCTests/CallExamples.swift",
     "Channels.md": "Tests/VencejoRPCTests/DocExamples.swift",
     "Servers.md": "Tests/VencejoRPCTests/DocExamples.swift",
     "Messages.md": "Tests/VencejoJSONTests/DocExamples.swift",
