@@ -99,7 +99,7 @@ public enum DescribeCommand {
 enum AboutTypes {
   /// The words without the address, which there is none of with files.
   static func split(_ arguments: ArgumentList) -> (words: [String], address: String?) {
-    TypeSource.hasFiles(arguments)
+    TypeSource.hasFiles(arguments) && !arguments.has("use-reflection")
       ? (arguments.words, nil) : (Array(arguments.words.dropFirst()), arguments.words.first)
   }
 

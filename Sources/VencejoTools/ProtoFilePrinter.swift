@@ -60,7 +60,10 @@ struct ProtoFilePrinter {
     for path in file.optionDependency { line("import option \(Self.quoted(path));") }
     options(file.options)
     for type in file.enumType { print(type) }
-    for type in file.messageType { print(type, head: "message \(type.name ?? "")") }
+    let groups = file.extension.filter { $0.type == .group }
+    for type in file.messageType where !isGroup(type, of: groups) {
+      print(type, head: "message \(type.name ?? "")")
+    }
     extensions(file.extension, groups: file.messageType)
     for service in file.service {
       block("service \(service.name ?? "")") { printer in
@@ -104,9 +107,9 @@ struct ProtoFilePrinter {
         printer.line("extensions \(numbers)\(Self.notes(notes));")
       }
       let groups = (type.field + type.extension).filter { $0.type == .group }
-      for inner in type.nestedType where inner.options?.mapEntry != true {
-        let isGroup = printer.syntax != .editions && groups.contains { Self.names($0, inner) }
-        if !isGroup { printer.print(inner, head: "message \(inner.name ?? "")") }
+      for inner in type.nestedType
+      where inner.options?.mapEntry != true && !printer.isGroup(inner, of: groups) {
+        printer.print(inner, head: "message \(inner.name ?? "")")
       }
       for inner in type.enumType { printer.print(inner) }
       printer.fields(of: type)
@@ -181,6 +184,13 @@ struct ProtoFilePrinter {
         inner, head: "\(label)group \(inner.name ?? "") = \(number)\(Self.notes(notes))")
     }
     line("\(label)\(Self.type(field)) \(name) = \(number)\(Self.notes(notes));")
+  }
+
+  /// Declared where a field of it is.
+  private func isGroup(
+    _ type: Google.DescriptorProto, of fields: [Google.FieldDescriptorProto]
+  ) -> Bool {
+    syntax != .editions && fields.contains { Self.names($0, type) }
   }
 
   // MARK: Options

@@ -20,9 +20,11 @@ enum TypesOut {
     _ symbols: [String], of source: TypeSource, _ arguments: ArgumentList
   ) async throws {
     guard arguments.has("protoset-out") || arguments.has("proto-out-dir") else { return }
-    let symbols = symbols.isEmpty ? try await source.services() : symbols
+    var symbols = symbols
+    if symbols.isEmpty { symbols = try await source.services() }
     var seen: Set<String> = []
     var set = Google.FileDescriptorSet()
+    if case .files(let pool) = source, symbols.isEmpty { set.file = pool.files }
     for symbol in symbols {
       let symbol = symbol.split(separator: "/").joined(separator: ".")
       let pool: DescriptorPool
