@@ -138,12 +138,23 @@ class ProtoFiles(Tools):
             self.run_ok("describe", "--protoset", f"{folder}/set.pb", "--proto-out-dir", f"{folder}/out")
             after = self.compiled(folder, [f"{folder}/out"], files)
             left, right = (
-                {file.name: file for file in descriptor_pb2.FileDescriptorSet.FromString(one).file}
+                {file.name: self.ordered(file) for file in
+                 descriptor_pb2.FileDescriptorSet.FromString(one).file}
                 for one in (before, after))
             self.assertEqual(left.keys(), right.keys())
             for name, file in left.items():
                 self.assertEqual(file, right[name], Path(folder, "out", name).read_text())
             return left
+
+    def ordered(self, scope):
+        """What is declared in another order is the same."""
+        for name in ("message_type", "nested_type", "enum_type", "extension"):
+            if name in scope.DESCRIPTOR.fields_by_name:
+                getattr(scope, name).sort(key=lambda one: one.name)
+        for name in ("message_type", "nested_type"):
+            for inner in getattr(scope, name, ()):
+                self.ordered(inner)
+        return scope
 
     def below(self, root: Path, pattern: str) -> list:
         return sorted(str(path.relative_to(root)) for path in root.glob(pattern))
