@@ -92,6 +92,7 @@ public final class Backend: Sendable {
           while (try? await store.write { try $0.pruneLog() }) == true {}
           while (try? await store.write { try $0.pruneTombstones() }) == true {}
           while (try? await store.write { try $0.pruneFirings() }) == true {}
+          while (try? await store.write { try $0.pruneUnshared() }) == true {}
           if wordsWent.lower() {
             _ = try? await store.write { try $0.optimizeSearch() }
           }

@@ -34,9 +34,18 @@ extension Record.ModifyRecordsRequest {
       for (name, value) in record.fields {
         fields[name] = try value.stored(name, in: database, caller: caller)
       }
+      var parent = ""
+      if let above = record.parent, !above.record.isEmpty {
+        let target = try RecordID(parsing: above.record, caller: caller.user)
+        guard target.zone == id.zone else {
+          throw RecordViolation("save.record.parent", "a parent is in the same zone")
+        }
+        parent = target.record
+      }
       return .save(
         StoredRecord(
-          id: id, type: record.recordType, fields: fields, changeTag: record.changeTag),
+          id: id, type: record.recordType, fields: fields, changeTag: record.changeTag,
+          parent: parent),
         changedKeys: save.changedKeys, try policy(of: save))
     case .delete(let delete)?:
       return .delete(

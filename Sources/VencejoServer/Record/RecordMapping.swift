@@ -32,7 +32,8 @@ extension Record.Zone {
     self.init()
     name = zone.id.name
     if let owner = zone.id.database.owner { self.owner = "users/\(owner)" }
-    capabilities = .init(atomic: zone.isAtomic, fetchChanges: zone.fetchesChanges)
+    capabilities = .init(
+      atomic: zone.isAtomic, fetchChanges: zone.fetchesChanges, sharing: zone.isAtomic)
     createTime = Google.Timestamp(microseconds: zone.createTime)
     updateTime = Google.Timestamp(microseconds: zone.updateTime)
     changeToken = tokens.changeToken(zone.id, position: zone.change, now: now)
@@ -52,6 +53,10 @@ extension Record.Record {
     updateTime = Google.Timestamp(microseconds: record.updateTime)
     creator = "users/\(record.creator)"
     lastModifier = "users/\(record.lastModifier)"
+    if !record.parent.isEmpty {
+      parent = .init(record: "\(record.id.zone.name)/records/\(record.parent)")
+    }
+    if !record.share.isEmpty { share = "\(database.name)/shares/\(record.share)" }
   }
 }
 

@@ -93,8 +93,11 @@ struct RecordServer: Record.RecordService {
   {
     try await answering(.record) {
       let caller = try await caller(context)
-      let id = try database(request.parent, caller)
       let size = try pageSize(request.pageSize)
+      if let container = try sharedContainer(request.parent) {
+        return try await sharedZones(container, request, size, caller)
+      }
+      let id = try database(request.parent, caller)
       return try await store.readRecords(id, caller: caller) { transaction, database in
         let page = try transaction.zonePage(
           in: database, pageSize: size, pageToken: request.pageToken)
@@ -232,8 +235,11 @@ struct RecordServer: Record.RecordService {
   ) async throws -> Record.FetchDatabaseChangesResponse {
     try await answering(.record) {
       let caller = try await caller(context)
-      let id = try database(request.parent, caller)
       let size = try pageSize(request.pageSize)
+      if let container = try sharedContainer(request.parent) {
+        return try await sharedChanges(container, request, size, caller)
+      }
+      let id = try database(request.parent, caller)
       return try await store.readRecords(id, caller: caller) { transaction, database in
         let (tokens, now) = (transaction.tokens, transaction.now)
         let position = try tokens.position(
@@ -260,7 +266,8 @@ struct RecordServer: Record.RecordService {
         let position = try transaction.tokens.position(
           ofChangeToken: request.changeToken, id, now: transaction.now)
         let changes = try transaction.zoneChanges(
-          transaction.recordZone(id, in: database), after: position, types: request.recordTypes,
+          transaction.recordZone(id, in: database), in: database, after: position,
+          types: request.recordTypes,
           pageSize: size, caller: caller)
         var response = Record.FetchZoneChangesResponse()
         let keys = request.desiredKeys?.keys

@@ -8,7 +8,7 @@ enum Schema {
 
   static let migrations: [Migration] = [
     core, auth, chat, records, conversation, recordIndexes, recordReferences, accounts, attachments,
-    recordSubscriptions, recordContainers, hooks,
+    recordSubscriptions, recordContainers, hooks, recordShares,
   ]
 
   static let core = Migration(

@@ -35,6 +35,8 @@ extension ReadTransaction {
       guard let id = try? ZoneID(database: database.id, zone: row.zone) else {
         throw .damagedRecord
       }
+      // What is not shared any more is told by FetchDatabaseChanges of the shared database.
+      guard database.access.sees(row.zone) else { continue }
       if !row.isDeleted {
         changes.changed.append(try recordZone(id, in: database))
       } else if position > 0, try !hasZone(id, in: database), !changes.deleted.contains(id) {

@@ -105,6 +105,7 @@ struct IndexEntry: Sendable, Hashable {
   /// The entries of a field of a record, system fields included.
   static func entries(of path: FieldPath, in record: StoredRecord) -> [IndexEntry] {
     switch path {
+    case .system(.share) where record.share.isEmpty: []
     case .system(let field): [IndexEntry(kind: field.kind, value: field.scalar(of: record))]
     case .user(let name): record.fields[name].map { entries(of: $0) } ?? []
     case .words(let fields):

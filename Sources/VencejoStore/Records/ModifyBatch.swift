@@ -36,6 +36,7 @@ public struct ModifyBatch: Sendable {
         writer.int(policy.number)
         writer.text(record.type)
         writer.text(record.changeTag)
+        writer.text(record.parent)
         writer.raw(RecordCoding.encode(record.fields))
         writer.int(Int64(changedKeys.count))
         for key in changedKeys { writer.text(key) }

@@ -65,6 +65,8 @@ enum SystemField: String, CaseIterable {
   case updateTime = "___updateTime"
   case creator = "___creator"
   case lastModifier = "___lastModifier"
+  /// Only for what a caller may see: there is none of the name for clients.
+  case share = ""
 
   var column: String {
     switch self {
@@ -73,12 +75,13 @@ enum SystemField: String, CaseIterable {
     case .updateTime: "r.modified_us"
     case .creator: "r.creator"
     case .lastModifier: "r.modifier"
+    case .share: "r.share"
     }
   }
 
   var kind: IndexKind {
     switch self {
-    case .recordName, .creator, .lastModifier: .string
+    case .recordName, .creator, .lastModifier, .share: .string
     case .createTime, .updateTime: .timestamp
     }
   }
@@ -90,6 +93,7 @@ enum SystemField: String, CaseIterable {
     case .updateTime: .integer(record.updateTime)
     case .creator: .text(record.creator)
     case .lastModifier: .text(record.lastModifier)
+    case .share: .text(record.share)
     }
   }
 }
@@ -104,7 +108,8 @@ enum FieldPath: Sendable, Hashable {
   init(_ name: String) throws(RecordViolation) {
     if name.utf8.starts(with: "___".utf8) {
       guard let field = SystemField(rawValue: name) else {
-        let known = SystemField.allCases.map(\.rawValue).joined(separator: ", ")
+        let known = SystemField.allCases.map(\.rawValue).filter { !$0.isEmpty }
+          .joined(separator: ", ")
         throw RecordViolation(name, "no such system field; there are \(known)")
       }
       self = .system(field)

@@ -53,7 +53,8 @@ enum QuerySQL {
   /// The columns of a record, in the order that `RecordRow` reads.
   static let columns = """
     r.record_key, r.zone_key, z.zone, r.record_name, w.word, r.fields, r.change, r.change_tag, \
-    r.created_us, r.modified_us, r.creator, r.modifier, r.deleted, r.cascaded
+    r.created_us, r.modified_us, r.creator, r.modifier, r.deleted, r.cascaded, \
+    r.parent, r.share
     """
   static let tables =
     "record r JOIN record_zone z ON z.zone_key = r.zone_key "
@@ -65,7 +66,7 @@ enum QuerySQL {
     case type
     /// Entries of single values, by field key.
     case entries([(field: Int64, kind: IndexKind, value: IndexScalar)])
-    case system(SystemField, IndexScalar)
+    case system(SystemField, [IndexScalar])
     /// Shapes, by key.
     case shapes([Int64])
   }
@@ -90,12 +91,17 @@ enum QuerySQL {
       text = select(
         live("record_by_type"),
         SQLText("zone_key = ? AND type_key = ? AND deleted = 0", [zone, type]))
-    case .system(let field, let value):
-      text = select(
-        live(field.index),
-        SQLText(
-          "zone_key = ? AND type_key = ? AND deleted = 0 AND \(field.plainColumn) = ?",
-          [zone, type, value]))
+    case .system(let field, let values):
+      // A partial index is only used by who asks for its part.
+      let part = field == .share ? " AND share <> ''" : ""
+      text = .joined(
+        values.map {
+          select(
+            live(field.index),
+            SQLText(
+              "zone_key = ? AND type_key = ? AND deleted = 0 AND \(field.plainColumn) = ?\(part)",
+              [zone, type, $0]))
+        }, by: " UNION ALL ")
     case .shapes(let keys):
       text = .joined(
         keys.map {
@@ -189,6 +195,7 @@ extension SystemField {
     case .updateTime: "record_by_update_time"
     case .creator: "record_by_creator"
     case .lastModifier: "record_by_modifier"
+    case .share: "record_by_share"
     }
   }
 }

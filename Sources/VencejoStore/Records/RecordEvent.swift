@@ -54,6 +54,8 @@ struct RecordEventKeys: Sendable {
       writer.text(old.creator)
       writer.text(old.lastModifier)
       writer.raw(RecordCoding.encode(old.fields))
+      writer.text(old.parent)
+      writer.text(old.share)
     }
     return writer.bytes
   }
@@ -86,6 +88,7 @@ struct RecordEventKeys: Sendable {
     else { return nil }
     old = StoredRecord(
       id: id, type: type, fields: fields, changeTag: tag, createTime: created, updateTime: updated,
-      creator: creator, lastModifier: modifier)
+      creator: creator, lastModifier: modifier, parent: reader.text() ?? "",
+      share: reader.text() ?? "")
   }
 }

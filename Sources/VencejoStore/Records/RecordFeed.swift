@@ -92,7 +92,7 @@ public struct RecordFeed: Sendable {
     var copy = self
     for (index, target) in targets.enumerated() {
       guard case .query(_, let query) = target.target else { continue }
-      copy.targets[index].target = .query(try database.prepared(query).checked(), query)
+      copy.targets[index].target = .query(try database.prepared(query), query)
     }
     return copy
   }
@@ -392,7 +392,7 @@ extension ReadTransaction {
         meter: QueryMeter(pageSize: limit))
       let page = try run.page(after: last?.position, limit: limit)
       return (
-        page.rows.map(\.record),
+        page.rows.map(\.record).filter { database.access.mayRead($0) },
         page.isAtEnd ? nil : page.frontier.map { SnapshotPlace(position: $0) }
       )
     }
@@ -452,7 +452,10 @@ private struct FeedBuilder {
       return
     }
     guard kind != .accessChanged else {
-      isReset = true
+      // Of one user, or of everybody.
+      var keys = KeysetReader(row.blob(4))
+      let user = keys.text()
+      if user == nil || user == access.user { isReset = true }
       return
     }
     if !feed.databaseTargets.isEmpty {

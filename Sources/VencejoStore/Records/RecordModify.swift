@@ -47,7 +47,7 @@ extension WriteTransaction {
 /// One batch on its way: first every operation is planned against what is
 /// stored, then what may be written is written. Nothing is written for an
 /// operation or an atomic zone that fails, so nothing needs to be undone.
-private struct RecordModification {
+struct RecordModification {
   let transaction: WriteTransaction
   let database: RecordDatabase
   let caller: RecordCaller
@@ -65,7 +65,10 @@ private struct RecordModification {
 
   private var zones: [ZoneID: Result<StoredZone, StoreError>] = [:]
   /// What the batch names: whether it saves it.
-  private let named: [RecordID: Bool]
+  let named: [RecordID: Bool]
+  /// Parents that the batch gives, by the bytes of the record's name; empty: the stored one.
+  let newParents: [[UInt8]: String]
+  var hasShares: [Int64: Bool] = [:]
   private var newReferences: [RecordID: Int] = [:]
   private var indexer: RecordIndexer
   private var firing: FiringRound?
@@ -86,10 +89,17 @@ private struct RecordModification {
     planned = database.access.schema
     grown = planned
     var named: [RecordID: Bool] = [:]
+    var parents: [[UInt8]: String] = [:]
     for operation in batch.operations {
-      if case .save = operation { named[operation.id] = true } else { named[operation.id] = false }
+      if case .save(let record, _, _) = operation {
+        named[operation.id] = true
+        parents[record.id.record.utf8Key] = record.parent
+      } else {
+        named[operation.id] = false
+      }
     }
     self.named = named
+    newParents = parents
   }
 
   mutating func run() throws(StoreError) -> ModifyOutcome {
@@ -138,7 +148,7 @@ private struct RecordModification {
     for step in steps {
       switch step {
       case .success(let step):
-        if case .save(_, let fields) = step.plan { total += size(fields) }
+        if case .save(_, let fields, _) = step.plan { total += size(fields) }
       case .failure(let failure):
         total += size(failure.conflict?.server?.fields ?? [:])
         total += size(failure.conflict?.client?.fields ?? [:])
@@ -208,7 +218,7 @@ private struct RecordModification {
     do throws(RecordFailure) {
       step = Step(
         zone: zone, current: row, plan: try RecordPlan(operation, current: current?.record))
-      if case .save(let type, let fields) = step.plan {
+      if case .save(let type, let fields, _) = step.plan {
         if current == nil, !database.access.mayCreate(type) { throw Self.denied(id, "CREATE") }
         if batch.checksTypes {
           try Self.admit(
@@ -223,7 +233,9 @@ private struct RecordModification {
     do throws(StoreError) {
       try bind(&step, id, old: current?.record)
     } catch {
-      guard error.code == .failedPrecondition || error.code == .invalidArgument else { throw error }
+      guard
+        [.failedPrecondition, .invalidArgument, .permissionDenied].contains(error.code)
+      else { throw error }
       return .failure(RecordFailure(error))
     }
     return .success(step)
@@ -257,7 +269,15 @@ private struct RecordModification {
       // What the batch names itself goes its own way.
       let named = self.named
       step.cascade = try transaction.cascade(of: id, zone: step.zone.key) { named[$0] != nil }
-    case .save(let type, let fields):
+      guard database.access.isShared, let old else { return }
+      guard database.access.mayDelete(old) else { throw .permissionFailure(id.name, "OWNER") }
+      for key in step.cascade {
+        guard let other = try transaction.recordRow(key: key, in: database.id),
+          database.access.mayDelete(other.record)
+        else { throw .permissionFailure(id.name, "OWNER") }
+      }
+    case .save(let type, let fields, let parent):
+      try place(id, under: parent, old: old, zone: step.zone)
       let before = old?.owners ?? []
       for owner in StoredRecord(id: id, type: type, fields: fields).owners {
         let name = String(decoding: owner, as: UTF8.self)
@@ -303,7 +323,7 @@ private struct RecordModification {
 
   private mutating func apply(_ step: Step, to id: RecordID) throws(StoreError) -> ModifyResult {
     let old = step.current.flatMap { $0.isDeleted ? nil : $0.record }
-    if batch.checksTypes, !batch.validateOnly, case .save(let type, let fields) = step.plan,
+    if batch.checksTypes, !batch.validateOnly, case .save(let type, let fields, _) = step.plan,
       !grown.knows(type, fields)
     {
       try grown.admit(
@@ -325,12 +345,14 @@ private struct RecordModification {
         if let other, !other.isDeleted { try remove(other, step.zone, cascaded: true) }
       }
       return .deleted(deleted)
-    case .save(let type, let fields):
+    case .save(let type, let fields, let parent):
       let saved = StoredRecord(
         id: id, type: type, fields: fields,
         changeTag: batch.validateOnly ? "" : Base64URL.encode(SecureRandom.bytes(9)),
         createTime: old?.createTime ?? transaction.now, updateTime: transaction.now,
-        creator: old?.creator ?? caller.user, lastModifier: caller.user)
+        creator: old?.creator ?? caller.user, lastModifier: caller.user, parent: parent,
+        share: try isSharing(step.zone)
+          ? transaction.coverage(of: id.record, parent: parent, zone: step.zone.key) : "")
       if !batch.validateOnly { try store(saved, step, old: old) }
       return .saved(saved)
     }
@@ -348,6 +370,15 @@ private struct RecordModification {
       """, change, transaction.now, caller.user, cascaded, row.key)
     try indexer.remove(row.key)
     try touch(zone, change)
+    guard !row.record.share.isEmpty else { return }
+    if let root = try transaction.share(withRoot: row.record.id.record, zone: zone.key),
+      let share = try transaction.anyShare(
+        ShareID(database: database.id, share: root, unchecked: ()))
+    {
+      try transaction.end(share, caller: caller)
+    } else {
+      try update(zone).below(row.record.id.record)
+    }
   }
 
   private mutating func store(
@@ -369,12 +400,19 @@ private struct RecordModification {
     try transaction.run(
       """
       UPDATE record SET type_key = ?, fields = ?, change = ?, change_tag = ?, created_us = ?,
-        modified_us = ?, creator = ?, modifier = ?, deleted = 0, cascaded = 0
+        modified_us = ?, creator = ?, modifier = ?, deleted = 0, cascaded = 0, parent = ?,
+        share = ?
       WHERE record_key = ?
       """, typeKey, step.blob, change, saved.changeTag, saved.createTime, saved.updateTime,
-      saved.creator, saved.lastModifier, key)
+      saved.creator, saved.lastModifier, saved.parent, saved.share, key)
     try indexer.update(saved, old: old, key: key, zone: step.zone.key, typeKey: typeKey)
     try touch(step.zone, change)
+    let before = step.current?.record.share ?? ""
+    guard before != saved.share || old == nil && !saved.share.isEmpty else { return }
+    try transaction.moved(
+      saved.id.record, key: key, from: before, to: saved.share, zone: step.zone.key,
+      change: change)
+    try update(step.zone).below(saved.id.record)
   }
 
   private mutating func append(

@@ -156,6 +156,11 @@ public struct RecordID: Sendable, Hashable, CustomStringConvertible {
   public var description: String { name }
 }
 
+extension String {
+  /// The bytes, to be found by: two spellings of one accent are two names.
+  var utf8Key: [UInt8] { Array(utf8) }
+}
+
 /// The rules of identifiers.
 public enum RecordNaming {
   /// Splits at `/` by bytes: a combining mark after the slash must not glue to it.

@@ -60,8 +60,8 @@ public struct RecordFailure: Error, Sendable, Hashable {
 /// What an operation would make of a record: pure, so that the policies are
 /// tested without a database.
 enum RecordPlan: Sendable, Hashable {
-  /// Type and fields to store.
-  case save(type: String, fields: [String: RecordValue])
+  /// Type, fields and parent to store.
+  case save(type: String, fields: [String: RecordValue], parent: String)
   case delete
   /// A delete of nothing that is not an error.
   case nothing
@@ -122,7 +122,24 @@ enum RecordPlan: Sendable, Hashable {
     } catch {
       throw RecordFailure(StoreError(error))
     }
-    return .save(type: type, fields: fields)
+    return .save(
+      type: type, fields: fields, parent: parent(of: record, changedKeys, policy, current))
+  }
+
+  /// How a save writes the parent into its changed keys.
+  static let parentKey = "___parent"
+
+  /// The parent as a save leaves it: one that is given is written, like a key; that it goes has to
+  /// be said by a changed key, or by the policy.
+  static func parent(
+    of record: StoredRecord, _ changedKeys: [String], _ policy: SavePolicy,
+    _ current: StoredRecord?
+  ) -> String {
+    guard let current, policy != .replace, !changedKeys.contains(parentKey) else {
+      return record.parent
+    }
+    let isWritten = changedKeys.isEmpty || policy == .allKeys
+    return isWritten && !record.parent.isEmpty ? record.parent : current.parent
   }
 
   static func notFound(_ id: RecordID) -> RecordFailure {

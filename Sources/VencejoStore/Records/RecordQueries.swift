@@ -64,7 +64,8 @@ extension ReadTransaction {
     _ query: RecordQuery, zone: ZoneID?, in database: RecordDatabase, pageSize: Int,
     pageToken: String, meter: QueryMeter
   ) throws(StoreError) -> QueryPage {
-    let checked = try database.prepared(query).checked()
+    try checkPlace(zone, in: database)
+    let checked = try database.prepared(query, zone: zone?.zone)
     var arguments = KeysetWriter()
     arguments.text(zone?.name ?? database.id.name)
     query.write(to: &arguments)
@@ -100,7 +101,8 @@ extension ReadTransaction {
   public func countRecords(
     _ query: RecordQuery, zone: ZoneID?, in database: RecordDatabase, limit: Int64
   ) throws(StoreError) -> (count: Int64, isExact: Bool) {
-    let checked = try database.prepared(query).checked()
+    try checkPlace(zone, in: database)
+    let checked = try database.prepared(query, zone: zone?.zone)
     let zones = try zones(zone, of: database)
     let limit = limit == 0 ? .max : limit
     if checked.test == nil {
@@ -132,6 +134,14 @@ extension ReadTransaction {
     }
   }
 
+  /// As in CloudKit's shared database, a query there is of one zone.
+  private func checkPlace(_ zone: ZoneID?, in database: RecordDatabase) throws(StoreError) {
+    guard zone != nil || !database.access.isShared else {
+      throw StoreError(
+        RecordViolation("parent", "name a zone: the rest of \(database.id) is not yours"))
+    }
+  }
+
   private func zones(
     _ zone: ZoneID?, of database: RecordDatabase
   ) throws(StoreError) -> [QueryRun.Zone] {
@@ -144,6 +154,7 @@ extension ReadTransaction {
       "SELECT zone_key, zone FROM record_zone WHERE database_key = ? AND deleted = 0",
       database.key
     ) { QueryRun.Zone(key: $0.int(0), name: $0.text(1)) }
+    .filter { database.access.sees($0.name) }
   }
 }
 

@@ -99,7 +99,8 @@ extension ReadTransaction {
   /// - Throws: `CHANGE_TOKEN_EXPIRED` when tombstones since then may be gone,
   ///   `NO_FETCH_CHANGES` in a zone without that capability.
   public func zoneChanges(
-    _ zone: StoredZone, after position: Int64, types: [String], pageSize: Int, caller: RecordCaller
+    _ zone: StoredZone, in database: RecordDatabase, after position: Int64, types: [String],
+    pageSize: Int, caller: RecordCaller
   ) throws(StoreError) -> ZoneChanges {
     guard zone.fetchesChanges else {
       throw StoreError(
@@ -111,6 +112,10 @@ extension ReadTransaction {
       throw .tooMany("record_types", limit: Predicate.maxValues)
     }
     let head = try head()
+    if case .shared(let parts) = database.access.scope {
+      return try sharedZoneChanges(
+        zone, parts, after: position, types: types, pageSize: pageSize, caller: caller)
+    }
     // A position that was never reached: the database went back without telling.
     guard position == 0 || (position >= zone.tombstoneFloor && position <= head) else {
       throw .changeTokenExpired

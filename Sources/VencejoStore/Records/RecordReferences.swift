@@ -102,6 +102,14 @@ extension StoreError {
       details: [.field("fields", description: "no record \(target) in the zone")])
   }
 
+  static func parentViolation(_ parent: String, of id: RecordID) -> StoreError {
+    StoreError(
+      .failedPrecondition, "REFERENCE_VIOLATION",
+      "\(id) cannot be below \(parent): there is no such record in the zone, or it is below it",
+      metadata: ["record": id.name, "target": parent],
+      details: [.field("parent", description: "no record \(parent) above")])
+  }
+
   static func tooManyReferences(_ target: String, in id: RecordID) -> StoreError {
     StoreError(
       .invalidArgument, "LIMIT_EXCEEDED",

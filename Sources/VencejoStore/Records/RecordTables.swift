@@ -56,11 +56,7 @@ public struct RecordCaller: Sendable, Hashable {
   /// Throws unless the caller may look into the database: the public one, or
   /// the caller's own.
   func checkAccess(to database: DatabaseID) throws(StoreError) {
-    guard database.isPublic || database.owner == user else {
-      throw StoreError(
-        .permissionDenied, "NOT_YOUR_DATABASE", "\(database) belongs to another user",
-        metadata: ["resource": database.name])
-    }
+    guard database.isPublic || database.owner == user else { throw .notYourDatabase(database) }
   }
 }
 
@@ -90,7 +86,8 @@ struct RecordRow {
     blobSize = blob.count
     record = StoredRecord(
       id: id, type: row.text(4), fields: fields, changeTag: row.text(7), createTime: row.int(8),
-      updateTime: row.int(9), creator: row.text(10), lastModifier: row.text(11))
+      updateTime: row.int(9), creator: row.text(10), lastModifier: row.text(11),
+      parent: row.text(14), share: row.text(15))
   }
 
   var tombstone: DeletedRecord {
@@ -100,6 +97,13 @@ struct RecordRow {
 }
 
 extension StoreError {
+  static func notYourDatabase(_ database: DatabaseID) -> StoreError {
+    StoreError(
+      .permissionDenied, "NOT_YOUR_DATABASE",
+      "\(database) belongs to another user, who shares nothing of it with you",
+      metadata: ["resource": database.name])
+  }
+
   static let damagedRecord = StoreError(
     .dataLoss, "STORAGE_DAMAGED", "a stored record cannot be read")
 }
@@ -135,12 +139,17 @@ extension ReadTransaction {
     database.container = found.container
     database.environment = RecordEnvironment(rawValue: found.environment) ?? .production
     let schema = try schema(ofContainer: found.container, database.environment)
-    database.access =
-      id.isPublic
-      ? RecordAccess(
+    if id.isPublic {
+      database.access = RecordAccess(
         caller.user, isAdministrator: try isAdministrator(caller, ofContainer: found.container),
         in: schema)
-      : .all(caller.user, schema)
+    } else if id.owner == caller.user {
+      database.access = .all(caller.user, schema)
+    } else {
+      let parts = try sharedParts(of: found.key, user: caller.user)
+      guard !parts.isEmpty else { throw .notYourDatabase(id) }
+      database.access = RecordAccess(scope: .shared(parts), user: caller.user, schema: schema)
+    }
     return database
   }
 
@@ -162,7 +171,7 @@ extension ReadTransaction {
       WHERE database_key = ? AND zone = ? AND deleted = 0
       """, database.key, id.zone
     ) { Self.zone($0, database.id) }
-    guard case .some(.some(let zone)) = zone else {
+    guard case .some(.some(let zone)) = zone, database.access.sees(zone.id.zone) else {
       throw .notFound("ZONE_NOT_FOUND", type: "vencejo.record.v1.Zone", name: id.name)
     }
     return zone
@@ -177,7 +186,9 @@ extension ReadTransaction {
       SELECT zone_key, zone, create_us, update_us, change, tombstone_floor FROM record_zone
       WHERE database_key = ? AND zone > ? AND deleted = 0 ORDER BY zone LIMIT ?
       """, database.key, name, limit
-    ) { Self.zone($0, database.id) }.compactMap { $0 }
+    ) { Self.zone($0, database.id) }.compactMap { $0 }.filter {
+      database.access.sees($0.id.zone)
+    }
   }
 
   /// The row of a name in a zone, tombstones included.

@@ -57,6 +57,36 @@ extension TokenAuthority {
     }
   }
 
+  /// A token for fetching which zones of others changed for a user.
+  public func sharedToken(
+    container: String, user: String, position: Int64, now: Int64
+  ) -> String {
+    resumeToken(
+      .record, position: position, now: now,
+      binding: Self.binding("shared", "\(container)/\(user)"))
+  }
+
+  /// The position of such a token; 0, the beginning, of an empty one.
+  ///
+  /// - Throws: `CHANGE_TOKEN_EXPIRED`, `TOKEN_MISMATCH`.
+  public func position(
+    ofSharedToken text: String, container: String, user: String, now: Int64
+  ) throws(StoreError) -> Int64 {
+    guard !text.isEmpty else { return 0 }
+    do throws(Refusal) {
+      return try position(
+        of: text, bindings: [Self.binding("shared", "\(container)/\(user)")], now: now)
+    } catch {
+      switch error {
+      case .expired, .otherHistory: throw .changeTokenExpired
+      case .forged, .mismatch:
+        throw .invalid(
+          "change_token", "TOKEN_MISMATCH",
+          "the change token was not given out for this user's shared database")
+      }
+    }
+  }
+
   /// A token of a subscription.
   public func subscriptionToken(_ feed: RecordFeed, position: Int64, now: Int64) -> String {
     resumeToken(.record, position: position, now: now, binding: Self.binding(feed))

@@ -129,10 +129,15 @@ public struct StoredRecord: Sendable, Hashable {
   /// User identifiers, without `users/`.
   public var creator: String
   public var lastModifier: String
+  /// Name of the record above it, in the same zone; or empty.
+  public var parent: String
+  /// Identifier of the share that covers it by its place in a hierarchy; or empty.
+  public var share: String
 
   public init(
     id: RecordID, type: String, fields: [String: RecordValue], changeTag: String = "",
-    createTime: Int64 = 0, updateTime: Int64 = 0, creator: String = "", lastModifier: String = ""
+    createTime: Int64 = 0, updateTime: Int64 = 0, creator: String = "", lastModifier: String = "",
+    parent: String = "", share: String = ""
   ) {
     self.id = id
     self.type = type
@@ -142,6 +147,8 @@ public struct StoredRecord: Sendable, Hashable {
     self.updateTime = updateTime
     self.creator = creator
     self.lastModifier = lastModifier
+    self.parent = parent
+    self.share = share
   }
 
   /// A copy with only the fields named; nil keeps all.

@@ -10,7 +10,6 @@ extension Store {
     _ id: DatabaseID, caller: RecordCaller,
     _ body: @Sendable @escaping (ReadTransaction, RecordDatabase) throws -> R
   ) async throws(StoreError) -> R {
-    try caller.checkAccess(to: id)
     let found = try await read { transaction -> R? in
       guard let database = try transaction.recordDatabase(id, for: caller) else {
         return nil
@@ -18,6 +17,7 @@ extension Store {
       return try body(transaction, database)
     }
     if let found { return found }
+    try caller.checkAccess(to: id)
     _ = try await write { try $0.openRecordDatabase(id, caller: caller) }
     return try await read { transaction in
       guard let database = try transaction.recordDatabase(id, for: caller) else {
@@ -32,8 +32,7 @@ extension Store {
     _ id: DatabaseID, caller: RecordCaller,
     _ body: @Sendable @escaping (WriteTransaction, RecordDatabase) throws -> R
   ) async throws(StoreError) -> R {
-    try caller.checkAccess(to: id)
-    return try await write { transaction in
+    try await write { transaction in
       try body(transaction, transaction.openRecordDatabase(id, caller: caller))
     }
   }
@@ -47,6 +46,7 @@ extension WriteTransaction {
     _ id: DatabaseID, caller: RecordCaller
   ) throws(StoreError) -> RecordDatabase {
     if let known = try recordDatabase(id, for: caller) { return known }
+    try caller.checkAccess(to: id)
     var container = try first(
       "SELECT container_key FROM record_container WHERE name = ?", id.container
     ) { $0.int(0) }
@@ -112,6 +112,7 @@ extension WriteTransaction {
   func purge(
     _ zone: StoredZone, in database: RecordDatabase, fired: [FiringAddress] = []
   ) throws(StoreError) {
+    try endShares(ofZone: zone)
     try RecordIndexer.removeZone(zone.key, self)
     try run("DELETE FROM record WHERE zone_key = ?", zone.key)
     try run("DELETE FROM record_echo WHERE zone_key = ?", zone.key)
@@ -149,7 +150,7 @@ extension WriteTransaction {
     guard case .all = database.access.scope else {
       throw StoreError(
         .permissionDenied, "NOT_AN_ADMINISTRATOR",
-        "only administrators make and delete zones of the public database",
+        "zones are made and deleted by a database's owner, of the public one by administrators",
         metadata: ["resource": database.id.name])
     }
   }

@@ -143,8 +143,12 @@ final class ZoneWalk {
       case .words: entries.append((0, part.kind, part.value))
       case .user(let name): entries.append((key(name), part.kind, part.value))
       case .system(let field):
-        guard parts.count == 1, part.kind == field.kind else { return nil }
-        return (.system(field, part.value), nil)
+        // Several values of one field, each once.
+        let values = parts.map(\.value)
+        guard parts.allSatisfy({ $0.path == part.path && $0.kind == field.kind }),
+          values.count == 1 || Set(values).count == values.count
+        else { return nil }
+        return (.system(field, values), nil)
       }
     }
     return (.entries(entries), nil)

@@ -11,7 +11,7 @@ import VencejoRPC
     try await withWorld { world in
       let ana = try await world.person("ana")
       let zone = try await ana.makeZone("z", in: notes)
-      #expect(zone.capabilities == .init(atomic: true, fetchChanges: true))
+      #expect(zone.capabilities == .init(atomic: true, fetchChanges: true, sharing: true))
       #expect(zone.owner == ana.name)
       let target = "\(zone.name)/records/other"
       let fields: [String: Record.Value] = [

@@ -48,7 +48,8 @@ import Testing
     func changes(after position: Int64) async throws -> ZoneChanges {
       try await bench.store.readRecords(bench.database, caller: caller) {
         try $0.zoneChanges(
-          $0.recordZone(zone, in: $1), after: position, types: [], pageSize: 9, caller: caller)
+          $0.recordZone(zone, in: $1), in: $1, after: position, types: [], pageSize: 9,
+          caller: caller)
       }
     }
     let before = try await changes(after: 0).position
@@ -169,7 +170,8 @@ import Testing
     let caller = bench.caller
     return try await bench.store.readRecords(bench.database, caller: caller) {
       try $0.zoneChanges(
-        $0.recordZone(zone, in: $1), after: position, types: [], pageSize: pageSize, caller: caller)
+        $0.recordZone(zone, in: $1), in: $1, after: position, types: [], pageSize: pageSize,
+        caller: caller)
     }
   }
 

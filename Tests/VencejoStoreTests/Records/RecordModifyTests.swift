@@ -278,9 +278,9 @@ import Testing
     let fresh = try await read { try $0.recordZone(zone, in: $1) }
     #expect(
       await reason {
-        _ = try await read { transaction, _ in
+        _ = try await read { transaction, database in
           try transaction.zoneChanges(
-            fresh, after: old.change, types: [], pageSize: 10, caller: caller)
+            fresh, in: database, after: old.change, types: [], pageSize: 10, caller: caller)
         }
       } == "CHANGE_TOKEN_EXPIRED")
   }

@@ -94,7 +94,8 @@ import Testing
     try await bench.store.readRecords(bench.database, caller: bench.caller) {
       [zone = bench.zone, caller = bench.caller] in
       try $0.zoneChanges(
-        $0.recordZone(zone, in: $1), after: position, types: [], pageSize: 1_000, caller: caller)
+        $0.recordZone(zone, in: $1), in: $1, after: position, types: [], pageSize: 1_000,
+        caller: caller)
     }
   }
 }

@@ -5,6 +5,8 @@ public struct RecordAccess: Sendable {
     case all
     /// By the grants of the schema.
     case granted
+    /// What the owner of a private database shares.
+    case shared([SharedPart])
   }
 
   var scope: Scope
@@ -30,8 +32,39 @@ public struct RecordAccess: Sendable {
     case .granted:
       permissions(record.type).contains(what)
         || record.creator == user && creatorPermissions(record.type).contains(what)
+    case .shared(let parts):
+      parts.contains {
+        $0.covers(zone: record.id.zone.zone, share: record.share)
+          && (what == .read || $0.permission == .readWrite)
+      }
     }
   }
+
+  /// Whether anything of a zone may be seen.
+  func sees(_ zone: String) -> Bool {
+    guard case .shared(let parts) = scope else { return true }
+    return parts.contains { $0.zone == zone }
+  }
+
+  /// Whether records may be saved where this share covers them.
+  func mayWrite(in zone: String, share: String) -> Bool {
+    guard case .shared(let parts) = scope else { return true }
+    return parts.contains { $0.permission == .readWrite && $0.covers(zone: zone, share: share) }
+  }
+
+  /// Of the top of a hierarchy only its owner disposes.
+  func mayDelete(_ record: StoredRecord) -> Bool {
+    guard mayWrite(record) else { return false }
+    guard case .shared(let parts) = scope else { return true }
+    return !parts.contains {
+      $0.share == record.share
+        && $0.root.utf8.elementsEqual(record.id.record.utf8)
+    }
+  }
+
+  /// The whole database is the caller's, or they administer it.
+  var isAll: Bool { if case .all = scope { true } else { false } }
+  var isShared: Bool { if case .shared = scope { true } else { false } }
 
   func mayRead(_ record: StoredRecord) -> Bool { may(.read, record) }
   func mayWrite(_ record: StoredRecord) -> Bool { may(.write, record) }
@@ -40,15 +73,23 @@ public struct RecordAccess: Sendable {
     switch scope {
     case .all: true
     case .granted: permissions(type).contains(.create)
+    // Where it is to be decides.
+    case .shared: true
     }
   }
 
   /// What a query of a type has to ask beside its own condition; nil: nothing.
   ///
   /// - Throws: `PERMISSION_FAILURE` when the caller reads nothing of the type.
-  func restriction(of type: String) throws(StoreError) -> Predicate? {
+  func restriction(of type: String, zone: String?) throws(StoreError) -> IndexTest? {
     switch scope {
     case .all: return nil
+    case .shared(let parts):
+      let here = parts.filter { zone == nil || $0.zone == zone }
+      // A zone shared as a whole; of several zones the rest is left to who reads the rows.
+      guard !here.contains(where: { $0.root.isEmpty }) else { return nil }
+      return .entry(
+        .system(.share), .oneOf(.string, Set(here.map(\.share)).sorted().map { .text($0) }))
     case .granted:
       if permissions(type).contains(.read) { return nil }
       guard creatorPermissions(type).contains(.read) else {
@@ -56,7 +97,7 @@ public struct RecordAccess: Sendable {
           .permissionDenied, "PERMISSION_FAILURE", "you may not read records of type \(type)",
           metadata: ["record_type": type, "required_permission": "READ"])
       }
-      return .comparison(field: SystemField.creator.rawValue, .equal, .string(user))
+      return .entry(.system(.creator), .compare(.string, .equal, .text(user)))
     }
   }
 
@@ -84,7 +125,9 @@ extension RecordDatabase {
   ///
   /// - Throws: `FIELD_NOT_QUERYABLE`, `FIELD_NOT_SORTABLE`, `FIELD_NOT_SEARCHABLE`,
   ///   `UNKNOWN_RECORD_TYPE`, `PERMISSION_FAILURE`.
-  func prepared(_ query: RecordQuery) throws(StoreError) -> RecordQuery {
+  func prepared(
+    _ query: RecordQuery, zone: String? = nil
+  ) throws(StoreError) -> CheckedQuery {
     var prepared = query
     let type = access.schema.types[query.type]
     if type == nil, environment == .production, RecordNaming.isWord(query.type) {
@@ -98,10 +141,13 @@ extension RecordDatabase {
         throw .notIndexed(key.field, query.type, "SORTABLE")
       }
     }
-    if let restriction = try access.restriction(of: query.type) {
-      prepared.predicate = .allOf([restriction] + (prepared.predicate.map { [$0] } ?? []))
+    let checked = try prepared.checked()
+    guard let restriction = try access.restriction(of: query.type, zone: zone) else {
+      return checked
     }
-    return prepared
+    return CheckedQuery(
+      type: checked.type, test: .all([restriction] + (checked.test.map { [$0] } ?? [])),
+      plan: checked.plan)
   }
 }
 
@@ -149,5 +195,12 @@ extension StoreError {
         : "the field \(field) of \(type) is not marked \(what.lowercased()) in the schema",
       metadata: ["record_type": type, "field": field],
       details: [.field(field, description: "not \(what.lowercased())")])
+  }
+}
+
+extension SharedPart {
+  /// Whether a record of a zone, in such a share, is part of it.
+  func covers(zone: String, share: String) -> Bool {
+    self.zone == zone && (root.isEmpty || self.share == share)
   }
 }

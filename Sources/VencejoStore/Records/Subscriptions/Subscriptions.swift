@@ -136,6 +136,7 @@ extension WriteTransaction {
   public func createSubscription(
     _ new: SavedSubscription, in database: RecordDatabase, caller: RecordCaller
   ) throws(StoreError) -> SavedSubscription {
+    guard !database.access.isShared else { throw .permissionFailure(database.id.name, "OWNER") }
     try new.check()
     let known = try subscriptions(in: database, caller: caller)
     if let same = known.first(where: { $0.id == new.id }) {
