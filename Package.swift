@@ -124,6 +124,10 @@ let package = Package(
         ]),
       dependencies: ["protoc-gen-vencejo"], path: "Sources/VencejoCommandPlugin"),
 
+    // The notes app of Tests/Examples.
+    .executableTarget(
+      name: "notes", dependencies: ["VencejoAPI", "VencejoRPC", "VencejoProtobuf"],
+      path: "Tests/Examples/Notes/swift", swiftSettings: settings),
     // The Swift side of Tests/Interop.
     .target(
       name: "InteropEcho", dependencies: ["VencejoRPC", "VencejoProtobuf"],
