@@ -16,6 +16,16 @@ package enum Mutation: String, Sendable, CaseIterable {
   /// A resume token is one position behind, or ahead.
   case tokenBehind = "token-behind"
   case tokenAhead = "token-ahead"
+  /// Nobody hears of records that left a share.
+  case dropLeaving = "drop-leaving"
+  /// Tokens from before a share was given or taken still count.
+  case keepTokens = "keep-tokens"
+  /// What is below a record does not move with it.
+  case skipSubtree = "skip-subtree"
+  /// A change of a record fires twice.
+  case fireTwice = "fire-twice"
+  /// A page of a zone's changes ends one change late.
+  case feedAhead = "feed-ahead"
 
   #if DEBUG
     private static let chosen = getenv("VENCEJO_MUTATION").flatMap {
