@@ -20,6 +20,12 @@ enum AdminCommand {
                              of it, with the original times, while no server uses the folder
                              (--sender 'NAME=HANDLE' for each name, --owner HANDLE,
                              --title TEXT, --zone +02:00 of the phone)
+      import-records FILE    show what a CSV or JSON file holds, with the types of its columns;
+                             with --yes make records of its rows, while no server uses the folder
+                             (--container NAME, --type RECORDTYPE, --database HANDLE or public,
+                             --records ZONE, --id COLUMN for their names, --column NAME=TYPE or
+                             NAME=skip, --null WORD for no value, --dates dmy or mdy,
+                             --separator ';', --skip-faults)
 
       --data FOLDER          the server's data (default: ./data)
 
@@ -34,7 +40,7 @@ enum AdminCommand {
         options: [
           .init("data", short: "d", value: true), .init("uses", value: true),
           .init("days", value: true), .init("help", short: "h"),
-        ] + ImportCommand.options)
+        ] + ImportCommand.options + RecordCommand.options)
       if arguments.has("help") {
         output.line(help)
         return ExitCode.ok
@@ -43,6 +49,9 @@ enum AdminCommand {
       let data = arguments["data"] ?? "data"
       if words.first == "import-whatsapp", words.count == 2 {
         return try await ImportCommand.run(arguments, words[1], data, output)
+      }
+      if words.first == "import-records", words.count == 2 {
+        return try await RecordCommand.run(arguments, words[1], data, output)
       }
       return try run(arguments, data, output)
     } catch let fault as ArgumentList.Fault {

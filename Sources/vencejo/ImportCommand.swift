@@ -94,7 +94,7 @@ enum ImportCommand {
     return (hours * 60 + minutes) * 60_000_000 * (sign == "-" ? -1 : 1)
   }
 
-  private static func read(_ path: String) throws -> [UInt8] {
+  static func read(_ path: String) throws -> [UInt8] {
     guard let file = fopen(path, "r") else {
       throw StoreError(
         .notFound, "FILE_UNREADABLE", "cannot read \(path): \(String(cString: strerror(errno)))")

@@ -89,8 +89,20 @@ public final class WriteTransaction: ReadTransaction {
     super.init(connection, tokens: tokens, now: now)
   }
 
+  /// Positions taken for changes without an event of their own.
+  private var reserved: Int64 = 0
+
   /// The log's position as this operation leaves it, events appended so far included.
-  public override func head() throws(StoreError) -> Int64 { base + Int64(events.count) }
+  public override func head() throws(StoreError) -> Int64 { position }
+
+  var position: Int64 { base + reserved + Int64(events.count) }
+
+  /// Takes positions for changes that no event tells of; answers the first. Before any event.
+  func reserve(_ count: Int) -> Int64 {
+    let first = position + 1
+    if events.isEmpty { reserved += Int64(count) }
+    return first
+  }
 
   @discardableResult
   func run(_ sql: StaticString, _ values: any SQLiteBindable...) throws(StoreError) -> Int {
@@ -115,7 +127,7 @@ public final class WriteTransaction: ReadTransaction {
   ) -> Int64 {
     events.append(
       PendingEvent(chat: chat, zone: zone, user: user, kind: kind, keys: keys, payload: payload))
-    return base + Int64(events.count)
+    return position
   }
 
   /// Writes the events; the last one is known only now.
@@ -123,7 +135,7 @@ public final class WriteTransaction: ReadTransaction {
     var logged: [LoggedEvent] = []
     logged.reserveCapacity(events.count)
     for (index, event) in events.enumerated() {
-      let position = base + Int64(index) + 1
+      let position = base + reserved + Int64(index) + 1
       let isLast = index == events.count - 1
       try run(
         """

@@ -132,7 +132,7 @@ private struct WriterLoop {
         if failure == nil {
           do throws(StoreError) {
             let events = try transaction.flushEvents()
-            head += Int64(events.count)
+            head = transaction.position
             if !events.isEmpty { transactions.append(events) }
           } catch {
             failure = error
