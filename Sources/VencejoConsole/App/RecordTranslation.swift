@@ -84,6 +84,7 @@ struct RecordTranslation: Sendable {
     case .timestampValue(let time)?: "@" + TimeText.rfc3339(time.seconds, time.nanos)
     case .locationValue(let place)?: "\(place.latitudeDegrees),\(place.longitudeDegrees)"
     case .referenceValue(let reference)?: ">" + shortName(reference.record)
+    case .assetValue(let asset)?: "(file \(asset.fileName), \(asset.sizeBytes) bytes)"
     case .listValue(let list)?: "[" + list.values.map(text).joined(separator: ",") + "]"
     case nil: ""
     }

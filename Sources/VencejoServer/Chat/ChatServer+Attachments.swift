@@ -4,72 +4,28 @@ import VencejoProtobuf
 import VencejoRPC
 import VencejoStore
 
-// Files, streamed both ways: a few chunks are in memory at a time, whatever their size.
+// Files of messages.
 extension ChatServer {
   func uploadAttachment(
     _ requests: RequestStream<Chat.UploadAttachmentRequest>, _ context: ServerContext
   ) async throws -> Chat.UploadAttachmentResponse {
     try await respond(context) { caller in
-      var upload: Upload?
-      var offset: Int64 = 0
-      for try await request in requests {
-        switch request.payload {
+      let attachment = try await FileTransfer(store: store).receive(requests, by: caller.user) {
+        switch $0.payload {
         case .header(let header)?:
-          guard upload == nil else {
-            throw StoreError.invalid("header", "BAD_UPLOAD", "the header comes once, and first")
+          guard let id = UUID(parsing: header.uploadId) else {
+            throw StoreError.invalid("header.upload_id", "BAD_UPLOAD", "upload_id must be a UUID")
           }
-          let begun = try await begin(header, caller)
-          if let attachment = begun.attachment {
-            return Chat.UploadAttachmentResponse(attachment: Chat.Attachment(attachment))
-          }
-          let kept = try await store.files.size(ofUpload: begun.key)
-          guard header.offset >= 0, header.offset <= kept else {
-            throw StoreError(
-              .outOfRange, "BAD_OFFSET", "the server has fewer bytes than that",
-              metadata: ["committed_bytes": String(kept)])
-          }
-          upload = begun
-          offset = header.offset
-        case .chunk(let bytes)?:
-          guard let upload else {
-            throw StoreError.invalid("header", "BAD_UPLOAD", "the header comes first")
-          }
-          guard bytes.count <= AttachmentLimits.chunkBytes,
-            Int64(bytes.count) <= upload.size - offset
-          else {
-            throw StoreError.invalid(
-              "chunk", "BAD_CHUNK",
-              "a chunk has at most \(AttachmentLimits.chunkBytes) bytes, all of them at most size_bytes"
-            )
-          }
-          try await store.files.write(bytes, toUpload: upload.key, at: offset)
-          offset += Int64(bytes.count)
-        case nil: break
+          return .header(
+            NewUpload(
+              id: id, sha256: header.sha256, size: header.sizeBytes, fileName: header.fileName,
+              contentType: header.contentType), offset: header.offset)
+        case .chunk(let bytes)?: return .chunk(bytes)
+        case nil: return nil
         }
       }
-      guard let upload else {
-        throw StoreError.invalid("header", "BAD_UPLOAD", "the header is missing")
-      }
-      guard offset == upload.size else {
-        throw StoreError(
-          .failedPrecondition, "UPLOAD_INCOMPLETE", "bytes are missing: resume the upload",
-          metadata: ["committed_bytes": String(offset)])
-      }
-      let attachment = try await store.finish(upload)
       return Chat.UploadAttachmentResponse(attachment: Chat.Attachment(attachment))
     }
-  }
-
-  private func begin(_ header: Chat.AttachmentUploadHeader, _ caller: Principal) async throws
-    -> Upload
-  {
-    guard let id = UUID(parsing: header.uploadId) else {
-      throw StoreError.invalid("header.upload_id", "BAD_UPLOAD", "upload_id must be a UUID")
-    }
-    let new = NewUpload(
-      id: id, sha256: header.sha256, size: header.sizeBytes, fileName: header.fileName,
-      contentType: header.contentType)
-    return try await store.write { try $0.beginUpload(new, by: caller.user) }
   }
 
   func getAttachmentUpload(
@@ -107,26 +63,16 @@ extension ChatServer {
     try await respond(context) { caller in
       let id = try ResourceName.single(request.name, "attachments", field: "name")
       let attachment = try await store.read { try $0.attachment(id, for: caller.user) }
-      guard request.offset >= 0, request.offset <= attachment.size, request.limit >= 0 else {
-        throw StoreError(
-          .outOfRange, "BAD_OFFSET", "the attachment has \(attachment.size) bytes",
-          metadata: ["size_bytes": String(attachment.size)])
-      }
+      try FileTransfer.check(
+        offset: request.offset, limit: request.limit, size: attachment.size)
       var frame = Chat.DownloadAttachmentResponse()
       frame.payload = .attachment(Chat.Attachment(attachment))
       try await out.send(frame)
-      let rest = attachment.size - request.offset
-      let end = request.offset + (request.limit == 0 ? rest : min(rest, request.limit))
-      var offset = request.offset
-      while offset < end {
-        let count = Int(min(Int64(AttachmentLimits.recommendedChunkBytes), end - offset))
-        let bytes = try await store.files.read(attachment.sha256, at: offset, count: count)
-        guard !bytes.isEmpty else {
-          throw StoreError(.dataLoss, "ATTACHMENT_LOST", "the bytes of the attachment are gone")
-        }
-        frame.payload = .chunk(bytes)
+      try await FileTransfer(store: store).send(
+        attachment.sha256, size: attachment.size, offset: request.offset, limit: request.limit
+      ) {
+        frame.payload = .chunk($0)
         try await out.send(frame)
-        offset += Int64(bytes.count)
       }
     }
   }

@@ -80,7 +80,10 @@ public final class Backend: Sendable {
     let push = PushRenderer(store: store)
     hooks = try HookSender(
       store, policy: configuration.hookPolicy,
-      renderers: [.notification: push, .passwordReset: push, .report: push])
+      renderers: [
+        .notification: push, .passwordReset: push, .report: push,
+        .firing: FiringRenderer(store: store),
+      ])
     let follower = PushFollower(store, presence)
     self.follower = follower
     let sweepInterval = configuration.sweepInterval

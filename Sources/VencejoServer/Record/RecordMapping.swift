@@ -1,4 +1,5 @@
 import VencejoAPI
+import VencejoCrypto
 import VencejoProtobuf
 import VencejoRPC
 import VencejoStore
@@ -93,6 +94,7 @@ extension Record.Value {
           .init(
             record: "\(database.name)/zones/\(target.zone)/records/\(target.record)",
             action: target.action == .deleteSelf ? .deleteSelf : .unspecified))
+      case .asset(let asset): .assetValue(.init(asset))
       case .list(let elements):
         .listValue(.init(values: elements.map { Record.Value($0, in: database) }))
       }
@@ -122,6 +124,11 @@ extension Record.Value {
           RecordReference(zone: target.zone.zone, record: target.record, action: .deleteSelf))
       default: throw RecordViolation(field, "not a known reference action")
       }
+    case .assetValue(let asset)?:
+      guard let id = UUID(parsing: asset.assetId) else {
+        throw RecordViolation(field, "an asset is named by the asset_id of its upload")
+      }
+      return .asset(RecordAsset(id: id))
     case .listValue(let list)?:
       var elements: [RecordValue] = []
       for element in list.values {

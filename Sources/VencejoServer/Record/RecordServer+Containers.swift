@@ -5,7 +5,7 @@ import VencejoStore
 
 // Containers and their schemas.
 extension RecordServer {
-  private func container(_ name: String, _ field: String) throws(StoreError) -> String {
+  func container(_ name: String, _ field: String) throws(StoreError) -> String {
     let parts = name.split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count == 2, parts[0] == "containers", !parts[1].isEmpty else {
       throw StoreError(RecordViolation(field, "expected containers/{container}"))

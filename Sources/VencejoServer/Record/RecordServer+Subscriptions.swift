@@ -15,10 +15,21 @@ extension RecordServer {
         try SubscriptionID(database: database, subscription: request.subscriptionId)
       }
       let new = try (request.subscription ?? .init()).stored(id, caller: caller)
-      return try await store.writeRecords(database, caller: caller) {
-        let saved = try $0.createSubscription(new, in: $1, caller: caller)
-        return .init(subscription: try Record.Subscription(saved))
+      var secret = ""
+      if !new.info.hookURI.isEmpty {
+        _ = try HookRules.check(new.info.hookURI, configuration.hookPolicy)
+        secret =
+          request.signingSecret.isEmpty ? HookSignature.newSecret() : request.signingSecret
       }
+      let key = secret.isEmpty ? [] : try HookSignature.key(secret)
+      let (saved, isNew) = try await store.writeRecords(database, caller: caller) {
+        let known = try? $0.subscription(id, in: $1, caller: caller)
+        return (
+          try $0.createSubscription(new, hookSecret: key, in: $1, caller: caller), known == nil
+        )
+      }
+      return .init(
+        subscription: try Record.Subscription(saved), signingSecret: isNew ? secret : "")
     }
   }
 
@@ -180,7 +191,8 @@ extension Record.Subscription {
         id: id, kind: stored,
         info: NotificationInfo(
           title: info.title, body: info.body, desiredKeys: info.desiredKeys,
-          incrementsBadge: info.incrementsBadge, collapseField: info.collapseField),
+          incrementsBadge: info.incrementsBadge, collapseField: info.collapseField,
+          hookURI: info.httpHookUri),
         message: canonical.serializedBytes())
     }
   }
@@ -188,6 +200,16 @@ extension Record.Subscription {
   init(_ saved: SavedSubscription) throws {
     try self.init(serializedBytes: saved.message)
     createTime = Google.Timestamp(microseconds: saved.createTime)
+  }
+}
+
+/// What is posted of a saved subscription: the firing, as ListFirings has it.
+struct FiringRenderer: HookRenderer {
+  let store: Store
+
+  func payload(of delivery: HookDelivery) async throws -> HookPayload? {
+    let firing = try await store.read { try $0.firing(of: delivery) }
+    return try firing.map { try HookPayload(Record.Firing($0), delivery.hook.format) }
   }
 }
 

@@ -202,14 +202,20 @@ struct RecordServer: Record.RecordService {
       let size = try pageSize(request.pageSize)
       let page = try await store.readRecords(database, caller: caller) {
         try $0.queryRecords(
-          query, zone: zone, in: $1, pageSize: size, pageToken: request.pageToken)
+          query, zone: zone, in: $1, pageSize: size, pageToken: request.pageToken,
+          explain: request.explain)
       }
       let keys = request.desiredKeys?.keys
       return Record.QueryRecordsResponse(
         records: page.records.map { Record.Record($0, keeping: keys) },
         nextPageToken: page.nextPageToken ?? "",
         resumeToken: request.pageToken.isEmpty
-          ? store.tokens.databaseToken(database, position: page.position, now: store.now) : "")
+          ? store.tokens.databaseToken(database, position: page.position, now: store.now) : "",
+        explanation: page.explanation.map { explanation in
+          .init(
+            rowsRead: explanation.rows, cutShort: explanation.isCutShort,
+            steps: explanation.steps.map { .init(statement: $0.statement, plan: $0.plan) })
+        })
     }
   }
 

@@ -295,7 +295,8 @@ extension WriteTransaction {
         """
         UPDATE attachment SET expire_us = ? WHERE attachment_id = ?
           AND NOT EXISTS (SELECT 1 FROM attachment_ref WHERE attachment_id = ?)
-        """, now + AttachmentLimits.patience, attachment, attachment)
+          AND NOT EXISTS (SELECT 1 FROM record_asset WHERE attachment_id = ?)
+        """, now + AttachmentLimits.patience, attachment, attachment, attachment)
     }
   }
 }

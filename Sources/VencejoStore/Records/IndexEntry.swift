@@ -124,7 +124,7 @@ struct IndexEntry: Sendable, Hashable {
     case .bytes(let bytes): (.bytes, .blob(bytes))
     case .timestamp(let time): (.timestamp, .integer(time))
     case .reference(let target): (.reference, .text(target.key))
-    case .location, .list: nil
+    case .location, .list, .asset: nil
     }
   }
 }

@@ -5,6 +5,8 @@
 //   fields  = version(1) count (name value)*
 //   value   = tag payload
 
+import VencejoCrypto
+
 extension KeysetWriter {
   mutating func double(_ value: Double) { int(Int64(bitPattern: value.bitPattern)) }
 
@@ -97,6 +99,13 @@ enum RecordCoding {
       writer.int(target.action == .none ? 7 : 9)
       writer.text(target.zone)
       writer.text(target.record)
+    case .asset(let asset):
+      writer.int(10)
+      writer.raw(asset.id.bytes)
+      writer.raw(asset.sha256)
+      writer.int(asset.size)
+      writer.text(asset.contentType)
+      writer.text(asset.fileName)
     case .list(let elements):
       writer.int(8)
       writer.int(Int64(elements.count))
@@ -132,6 +141,12 @@ enum RecordCoding {
     case 9:
       guard let zone = reader.text(), let record = reader.text() else { return nil }
       return .reference(RecordReference(zone: zone, record: record, action: .deleteSelf))
+    case 10:
+      guard let id = reader.raw().flatMap({ UUID(bytes: $0) }), let sha256 = reader.raw(),
+        let size = reader.int(), let type = reader.text(), let name = reader.text()
+      else { return nil }
+      return .asset(
+        RecordAsset(id: id, sha256: sha256, size: size, contentType: type, fileName: name))
     case 8:
       guard !nested, let count = reader.int(), count >= 0 else { return nil }
       var elements: [RecordValue] = []

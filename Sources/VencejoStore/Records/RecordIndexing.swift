@@ -6,6 +6,7 @@ struct RecordShape: Sendable, Hashable {
     case value = "v"
     case place = "p"
     case list = "l"
+    case asset = "a"
   }
 
   var forms: [Int64: Form]
@@ -16,6 +17,7 @@ struct RecordShape: Sendable, Hashable {
     case .location: .place
     case .list: .list
     case .string, .int64, .double, .bytes, .timestamp, .reference: .value
+    case .asset: .asset
     }
   }
 
@@ -130,6 +132,13 @@ struct RecordIndexer {
         record_key, field_key, kind, value, zone_key, type_key, record_name, place_key)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?)
       """, at.record, field, found.kind.rawValue, found.value, at.zone, at.type, at.name, placeKey)
+  }
+
+  /// An entry of a record that is new.
+  func insert(
+    _ entry: IndexEntry, _ field: Int64, record: Int64, name: String, zone: Int64, type: Int64
+  ) throws(StoreError) {
+    try insert(entry, field, Place(record: record, name: name, zone: zone, type: type))
   }
 
   private func removePlaces(_ key: Int64, field: Int64?) throws(StoreError) {

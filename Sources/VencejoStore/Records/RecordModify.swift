@@ -76,6 +76,7 @@ struct RecordModification {
   private var planned: RecordSchema
   private var grown: RecordSchema
   private var didGrow = false
+  private var usage = UsageChange()
 
   init(
     transaction: WriteTransaction, database: RecordDatabase, caller: RecordCaller,
@@ -134,6 +135,10 @@ struct RecordModification {
       }
     }
     firing?.end()
+    if !batch.validateOnly, !changed.isEmpty {
+      try transaction.note(usage, in: database)
+      try transaction.checkQuota(usage, in: database)
+    }
     if didGrow { try transaction.keep(grown, of: database.container, database.environment) }
     return ModifyOutcome(results: results, zones: try finish(changed))
   }
@@ -218,7 +223,9 @@ struct RecordModification {
     do throws(RecordFailure) {
       step = Step(
         zone: zone, current: row, plan: try RecordPlan(operation, current: current?.record))
-      if case .save(let type, let fields, _) = step.plan {
+      if case .save(let type, var fields, let parent) = step.plan {
+        fields = try settled(fields, old: current?.record.fields ?? [:])
+        step.plan = .save(type: type, fields: fields, parent: parent)
         if current == nil, !database.access.mayCreate(type) { throw Self.denied(id, "CREATE") }
         if batch.checksTypes {
           try Self.admit(
@@ -239,6 +246,17 @@ struct RecordModification {
       return .failure(RecordFailure(error))
     }
     return .success(step)
+  }
+
+  /// The fields with what the server knows of their files.
+  private func settled(
+    _ fields: [String: RecordValue], old: [String: RecordValue]
+  ) throws(RecordFailure) -> [String: RecordValue] {
+    guard fields.values.contains(where: { !$0.assets.isEmpty }) else { return fields }
+    do throws(StoreError) {
+      return try transaction.settingAssets(
+        of: fields, old: old, in: database, caller: caller)
+    } catch { throw RecordFailure(error) }
   }
 
   /// As the schema's own, with an operation's error.
@@ -369,6 +387,9 @@ struct RecordModification {
       WHERE record_key = ?
       """, change, transaction.now, caller.user, cascaded, row.key)
     try indexer.remove(row.key)
+    usage.records -= 1
+    usage.recordBytes -= Int64(row.blobSize)
+    try transaction.holdAssets(of: nil, old: row.record, key: row.key, &usage)
     try touch(zone, change)
     guard !row.record.share.isEmpty else { return }
     if let root = try transaction.share(withRoot: row.record.id.record, zone: zone.key),
@@ -406,6 +427,10 @@ struct RecordModification {
       """, typeKey, step.blob, change, saved.changeTag, saved.createTime, saved.updateTime,
       saved.creator, saved.lastModifier, saved.parent, saved.share, key)
     try indexer.update(saved, old: old, key: key, zone: step.zone.key, typeKey: typeKey)
+    usage.records += old == nil ? 1 : 0
+    usage.recordBytes +=
+      Int64(step.blob.count) - (old == nil ? 0 : Int64(step.current?.blobSize ?? 0))
+    try transaction.holdAssets(of: saved, old: old, key: key, &usage)
     try touch(step.zone, change)
     let before = step.current?.record.share ?? ""
     guard before != saved.share || old == nil && !saved.share.isEmpty else { return }

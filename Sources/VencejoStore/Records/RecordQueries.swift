@@ -8,6 +8,18 @@ public struct QueryPage: Sendable {
   public var nextPageToken: String?
   /// Position of the snapshot the page was read from.
   public var position: Int64
+  /// How the page was found, when somebody asked.
+  public var explanation: QueryExplanation?
+}
+
+/// How a page of a query was found.
+public struct QueryExplanation: Sendable {
+  /// Entries of the index and records read.
+  public var rows: Int64
+  /// The page ended because it had read enough, not because it was full.
+  public var isCutShort: Bool
+  /// What was run, each once, and SQLite's plan of it.
+  public var steps: [(statement: String, plan: String)]
 }
 
 extension RecordQuery {
@@ -53,11 +65,33 @@ extension ReadTransaction {
   /// - Throws: `INVALID_REQUEST`, `ZONE_NOT_FOUND`, `BAD_PAGE_TOKEN`, `PAGE_TOKEN_MISMATCH`.
   public func queryRecords(
     _ query: RecordQuery, zone: ZoneID?, in database: RecordDatabase, pageSize: Int,
-    pageToken: String
+    pageToken: String, explain: Bool = false
   ) throws(StoreError) -> QueryPage {
-    try queryRecords(
-      query, zone: zone, in: database, pageSize: pageSize, pageToken: pageToken,
-      meter: QueryMeter(pageSize: pageSize))
+    let meter = QueryMeter(pageSize: pageSize)
+    if explain { meter.statements = [] }
+    var page = try queryRecords(
+      query, zone: zone, in: database, pageSize: pageSize, pageToken: pageToken, meter: meter)
+    if explain {
+      page.explanation = QueryExplanation(
+        rows: Int64(meter.rows),
+        isCutShort: page.nextPageToken != nil && page.records.count < pageSize,
+        steps: try steps(meter.statements ?? []))
+    }
+    return page
+  }
+
+  private func steps(_ statements: [SQLText]) throws(StoreError) -> [(String, String)] {
+    var seen: Set<String> = []
+    var steps: [(String, String)] = []
+    for text in statements where seen.count < 20 && seen.insert(text.sql).inserted {
+      var plan: [String] = []
+      try each(dynamic: "EXPLAIN QUERY PLAN \(text.sql)", text.values) {
+        plan.append($0.text(3))
+        return true
+      }
+      steps.append((text.sql, plan.joined(separator: "; ")))
+    }
+    return steps
   }
 
   func queryRecords(

@@ -142,7 +142,8 @@ extension ReadTransaction {
     ) { $0.text(0) }
     return ZoneChanges(
       changes: rows.map { $0.isDeleted ? .deleted($0.tombstone) : .changed($0.record) },
-      position: hasMore ? rows.last?.change ?? head : head, moreComing: hasMore,
+      position: hasMore ? (rows.last?.change ?? head) + (Mutation.feedAhead.isOn ? 1 : 0) : head,
+      moreComing: hasMore,
       lastRequestID: echo ?? "")
   }
 }

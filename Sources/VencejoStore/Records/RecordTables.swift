@@ -33,6 +33,9 @@ public struct RecordDatabase: Sendable {
   var environment: RecordEnvironment = .development
   var access: RecordAccess = .all("", RecordSchema())
 
+  /// All of it is the caller's, or theirs to administer.
+  public var isWhole: Bool { access.isAll }
+
   init(id: DatabaseID, key: Int64) {
     self.id = id
     self.key = key
@@ -97,6 +100,9 @@ struct RecordRow {
 }
 
 extension StoreError {
+  /// The answer to who asks for what only the owner of a database may know.
+  public static func notYours(_ database: DatabaseID) -> StoreError { notYourDatabase(database) }
+
   static func notYourDatabase(_ database: DatabaseID) -> StoreError {
     StoreError(
       .permissionDenied, "NOT_YOUR_DATABASE",

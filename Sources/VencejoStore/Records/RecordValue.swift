@@ -9,6 +9,8 @@ public enum RecordValue: Sendable, Hashable {
   case timestamp(Int64)
   case location(RecordLocation)
   case reference(RecordReference)
+  /// Kept, not compared: a file of its own.
+  case asset(RecordAsset)
   case list([RecordValue])
 
   // Strings by bytes, as in names and in SQL; doubles by value.
@@ -21,6 +23,7 @@ public enum RecordValue: Sendable, Hashable {
     case (.timestamp(let x), .timestamp(let y)): x == y
     case (.location(let x), .location(let y)): x == y
     case (.reference(let x), .reference(let y)): x == y
+    case (.asset(let x), .asset(let y)): x == y
     case (.list(let x), .list(let y)): x == y
     default: false
     }
@@ -35,6 +38,7 @@ public enum RecordValue: Sendable, Hashable {
     case .timestamp(let x): hasher.combine(x)
     case .location(let x): hasher.combine(x)
     case .reference(let x): hasher.combine(x)
+    case .asset(let x): hasher.combine(x)
     case .list(let x): hasher.combine(x)
     }
   }
@@ -224,6 +228,7 @@ public enum RecordRules {
     case .reference(let target): target.zone.utf8.count + target.record.utf8.count + 3
     case .list(let elements): elements.reduce(2) { $0 + size(of: $1) }
     case .int64, .double, .timestamp: 8
+    case .asset(let asset): 64 + asset.contentType.utf8.count + asset.fileName.utf8.count
     case .location: 24
     }
   }
@@ -249,7 +254,7 @@ public enum RecordRules {
         if case .list = element { throw RecordViolation(field, "a list holds no lists") }
         try check(element, field: field, zone: zone)
       }
-    case .string, .int64, .bytes, .timestamp:
+    case .string, .int64, .bytes, .timestamp, .asset:
       return
     }
   }
@@ -269,7 +274,8 @@ extension RecordValue {
   func hasSameType(as other: RecordValue) -> Bool {
     switch (self, other) {
     case (.string, .string), (.int64, .int64), (.double, .double), (.bytes, .bytes),
-      (.timestamp, .timestamp), (.location, .location), (.reference, .reference), (.list, .list):
+      (.timestamp, .timestamp), (.location, .location), (.reference, .reference), (.list, .list),
+      (.asset, .asset):
       true
     default: false
     }

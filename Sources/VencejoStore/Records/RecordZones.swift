@@ -113,6 +113,7 @@ extension WriteTransaction {
     _ zone: StoredZone, in database: RecordDatabase, fired: [FiringAddress] = []
   ) throws(StoreError) {
     try endShares(ofZone: zone)
+    try letGoAssets(ofZone: zone, in: database)
     try RecordIndexer.removeZone(zone.key, self)
     try run("DELETE FROM record WHERE zone_key = ?", zone.key)
     try run("DELETE FROM record_echo WHERE zone_key = ?", zone.key)

@@ -186,6 +186,30 @@ import VencejoRPC
     }
   }
 
+  @Test func queriesAreExplained() async throws {
+    try await withWorld { world in
+      let ana = try await world.person("ana")
+      let zone = try await ana.makeZone("z", in: notes)
+      for number in 0..<30 {
+        _ = try await ana.save(
+          "\(zone.name)/records/r\(number)", ["n": .init(kind: .int64Value(Int64(number)))])
+      }
+      let page = try await ana.records.queryRecords(
+        .init(
+          parent: zone.name,
+          query: .init(recordType: "Note", criteria: .filter("n > 3"), sort: [.init(field: "n")]),
+          pageSize: 5, explain: true), ana.options)
+      let explanation = try #require(page.explanation)
+      #expect(page.records.count == 5 && !explanation.cutShort)
+      #expect((10...24).contains(explanation.rowsRead))
+      #expect(
+        explanation.steps.contains {
+          $0.plan.contains("USING COVERING INDEX record_entry_by_value")
+        })
+      #expect(explanation.steps.allSatisfy { !$0.plan.contains("SCAN") })
+    }
+  }
+
   @Test func recordsAreCountedAndSearched() async throws {
     try await withWorld { world in
       let ana = try await world.person("ana")

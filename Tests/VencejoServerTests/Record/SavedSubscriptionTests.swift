@@ -1,7 +1,12 @@
 import Testing
 import VencejoAPI
+import VencejoCrypto
+import VencejoHTTPClient
+import VencejoJSON
 import VencejoProtobuf
 import VencejoRPC
+
+@testable import VencejoServer
 
 /// Saved subscriptions through the real client.
 @Suite struct SavedSubscriptionTests {
@@ -137,6 +142,45 @@ import VencejoRPC
           .init(
             parent: shared, subscriptionId: "t",
             subscription: .init(kind: .database(.init()))), ana.options)
+      }
+    }
+  }
+
+  @Test func firingsArePostedAndSigned() async throws {
+    let receiver = try Receiver()
+    defer { receiver.close() }
+    let here = NetworkPolicy(allowed: [NetworkRange("127.0.0.0/8")].compactMap(\.self))
+    try await withWorld({ $0.hookPolicy = here }) { world in
+      let ana = try await world.person("ana")
+      let zone = try await ana.makeZone("z", in: notes)
+      let made = try await ana.records.createSubscription(
+        .init(
+          parent: notes, subscriptionId: "s",
+          subscription: subscription("n > 1", .init(title: "{t}", httpHookUri: receiver.uri))),
+        ana.options)
+      #expect(made.signingSecret.hasPrefix("whsec_"))
+      _ = try await ana.save(
+        "\(zone.name)/records/a",
+        ["n": .init(kind: .int64Value(2)), "t": .init(kind: .stringValue("hi"))])
+      var requests = receiver.requests()
+      let request = try #require(await requests.next())
+      let firing = try Record.Firing(jsonString: request.body)
+      let listed = try await ana.records.listFirings(
+        .init(parent: "\(notes)/subscriptions/s"), ana.options)
+      #expect(listed.firings == [firing] && firing.title == "hi")
+      // HMAC-SHA256 over id.timestamp.body, with the secret's bytes.
+      let (id, time) = (
+        request.headers["webhook-id"] ?? "", request.headers["webhook-timestamp"] ?? ""
+      )
+      let code = HMACSHA256.authenticate(
+        Array("\(id).\(time).\(request.body)".utf8), key: try HookSignature.key(made.signingSecret))
+      #expect(request.headers["webhook-signature"] == "v1,\(HookSignature.base64(code))")
+      await expect(.invalidArgument, "BAD_URI", "record.vencejo") {
+        _ = try await ana.records.createSubscription(
+          .init(
+            parent: notes, subscriptionId: "t",
+            subscription: subscription("n > 1", .init(httpHookUri: "ftp://example.com"))),
+          ana.options)
       }
     }
   }

@@ -75,6 +75,7 @@ public struct RecordSchema: Sendable, Hashable {
       case .timestamp: self = .timestamp
       case .location: self = .location
       case .reference: self = .reference
+      case .asset: self = .asset
       case .list: return nil
       }
     }

@@ -53,7 +53,7 @@ struct CoverageUpdate {
 
   /// Everything below a record whose own coverage is stored.
   func below(_ name: String) throws(StoreError) {
-    var next = [name]
+    var next = Mutation.skipSubtree.isOn ? [] : [name]
     var count = 0
     while let above = next.popLast() {
       guard let stored = try transaction.hierarchy(of: above, zone: zone.key) else { continue }
@@ -104,7 +104,7 @@ extension WriteTransaction {
     _ name: String, key: Int64, from old: String, to new: String, zone: Int64, change: Int64
   ) throws(StoreError) {
     guard old != new else { return }
-    if !old.isEmpty {
+    if !old.isEmpty, !Mutation.dropLeaving.isOn {
       try run(
         """
         INSERT INTO record_unshared(zone_key, share, record_name, type_key, change, leave_us)

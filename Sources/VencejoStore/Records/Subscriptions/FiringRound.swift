@@ -44,6 +44,7 @@ struct FiringRound {
         try query.checked().matches(image), try mayRead(entry, image)
       else { continue }
       fired.append(try fire(entry, reason, image.id.zone, image, position))
+      if Mutation.fireTwice.isOn { _ = try fire(entry, reason, image.id.zone, image, position) }
       if once { try remove(key) }
     }
     fired += try place(image.id.zone, reason, type: image.type, position: position)
@@ -130,13 +131,19 @@ struct FiringRound {
     content.text(FiringText.filled(info.body, from: record))
     content.int(badge)
     content.text(actor)
+    let uuid = UUID.v7(milliseconds: transaction.now / 1000)
     try transaction.run(
       """
       INSERT INTO record_firing(uuid, database_key, user_id, subscription, position, collapse,
         counts, zone, content, fire_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      """, UUID.v7(milliseconds: transaction.now / 1000), database.key, entry.user,
+      """, uuid, database.key, entry.user,
       id.subscription, position, collapse, info.incrementsBadge, zone.zone, content.bytes,
       transaction.now)
+    if let hook = entry.hook {
+      var keys = KeysetWriter()
+      keys.raw(uuid.bytes)
+      try transaction.enqueue(.firing, keys, for: hook, eventTime: transaction.now)
+    }
     if more > 0 { try transaction.keepFew(entry.user, database, id.subscription) }
     return FiringAddress(user: entry.user, database: database.key, subscription: id.subscription)
   }
@@ -160,6 +167,7 @@ enum FiringText {
     case .timestamp(let time): RFC3339.text(microseconds: time)
     case .reference(let target): target.record
     case .location(let place): "\(place.latitude), \(place.longitude)"
+    case .asset(let asset): asset.fileName
     case .bytes, .list: ""
     }
   }
@@ -168,7 +176,7 @@ enum FiringText {
   static func brief(_ value: RecordValue) -> RecordValue? {
     switch value {
     case .string(let text): .string(cut(text))
-    case .bytes, .list: nil
+    case .bytes, .list, .asset: nil
     case .int64, .double, .timestamp, .reference, .location: value
     }
   }
@@ -216,6 +224,15 @@ extension WriteTransaction {
     return try recordBadge(of: user, in: database)
   }
 
+  /// What the hook of a subscription is known by.
+  func hookSubject(_ subscription: String, _ user: Int64, _ database: RecordDatabase) -> [UInt8] {
+    var writer = KeysetWriter()
+    writer.int(database.key)
+    writer.int(user)
+    writer.text(subscription)
+    return writer.bytes
+  }
+
   /// Counts one more firing that waits, and drops the oldest of too many.
   fileprivate func keepFew(
     _ user: Int64, _ database: RecordDatabase, _ subscription: String
@@ -244,11 +261,15 @@ extension WriteTransaction {
       "DELETE FROM record_firing WHERE firing_key = ? RETURNING counts, subscription", key
     ) { (counts: $0.int(0), subscription: $0.text(1)) }
     guard let gone else { return }
-    try run(
+    let known = try run(
       """
       UPDATE record_subscription SET waiting = max(0, waiting - 1)
       WHERE database_key = ? AND user_id = ? AND name = ?
       """, database.key, user, gone.subscription)
+    // What fired once is gone, and its hook was kept for its last words.
+    if known == 0 {
+      try deleteHooks(.subscription, of: hookSubject(gone.subscription, user, database))
+    }
     if gone.counts != 0 { _ = try raiseBadge(of: user, in: database, by: -1) }
   }
 }

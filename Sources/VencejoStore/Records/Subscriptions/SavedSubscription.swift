@@ -78,16 +78,19 @@ public struct NotificationInfo: Sendable, Hashable {
   public var incrementsBadge: Bool
   /// Firings with one value of this field replace one another; empty: none do.
   public var collapseField: String
+  /// Where firings are posted too; empty: nowhere.
+  public var hookURI: String
 
   public init(
     title: String = "", body: String = "", desiredKeys: [String] = [],
-    incrementsBadge: Bool = false, collapseField: String = ""
+    incrementsBadge: Bool = false, collapseField: String = "", hookURI: String = ""
   ) {
     self.title = title
     self.body = body
     self.desiredKeys = desiredKeys
     self.incrementsBadge = incrementsBadge
     self.collapseField = collapseField
+    self.hookURI = hookURI
   }
 
   /// Most bytes of a title or a body with its placeholders filled.

@@ -10,6 +10,8 @@ final class SubscriptionBoard {
   struct Entry {
     var subscription: SavedSubscription
     var user: Int64
+    /// Internal key of the hook that its firings are posted to.
+    var hook: Int64?
   }
 
   struct Listing {
@@ -65,16 +67,21 @@ final class SubscriptionBoard {
     var listing = Listing(version: version)
     let rows = try transaction.all(
       """
-      SELECT subscription_key, user_id, name, definition, create_us FROM record_subscription
-      WHERE database_key = ?
+      SELECT subscription_key, user_id, name, definition, create_us, hook_id
+      FROM record_subscription WHERE database_key = ?
       """, database.key
-    ) { (key: $0.int(0), user: $0.int(1), name: $0.text(2), body: $0.blob(3), time: $0.int(4)) }
+    ) {
+      (
+        key: $0.int(0), user: $0.int(1), name: $0.text(2), body: $0.blob(3), time: $0.int(4),
+        hook: $0.optionalInt(5)
+      )
+    }
     for row in rows {
       guard let id = try? SubscriptionID(database: database.id, subscription: row.name),
         let saved = SavedSubscription(
           id: id, definition: row.body, createTime: row.time, message: [])
       else { throw .damagedRecord }
-      listing.add(row.key, Entry(subscription: saved, user: row.user))
+      listing.add(row.key, Entry(subscription: saved, user: row.user, hook: row.hook))
     }
     databases[database.key] = listing
     return listing

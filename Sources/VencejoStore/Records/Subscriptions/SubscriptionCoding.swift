@@ -25,6 +25,7 @@ extension SavedSubscription {
     for key in info.desiredKeys { writer.text(key) }
     writer.int(info.incrementsBadge ? 1 : 0)
     writer.text(info.collapseField)
+    writer.text(info.hookURI)
     return writer.bytes
   }
 
@@ -58,7 +59,7 @@ extension SavedSubscription {
     guard let badge = reader.int(), let collapse = reader.text() else { return nil }
     info = NotificationInfo(
       title: title, body: body, desiredKeys: keys, incrementsBadge: badge == 1,
-      collapseField: collapse)
+      collapseField: collapse, hookURI: reader.text() ?? "")
     self.id = id
     self.createTime = createTime
     self.message = message

@@ -88,6 +88,31 @@ extension ReadTransaction {
       badge: try recordBadge(of: caller.key, in: database))
   }
 
+  /// The firing that a delivery tells; nil once it is acknowledged or replaced.
+  public func firing(of delivery: HookDelivery) throws(StoreError) -> Firing? {
+    var keys = KeysetReader(delivery.keys)
+    guard let id = keys.raw().flatMap({ UUID(bytes: $0) }) else { return nil }
+    let place = try first(
+      """
+      SELECT f.database_key, f.position, d.name, c.name, f.subscription FROM record_firing f
+        JOIN record_database d USING (database_key) JOIN record_container c USING (container_key)
+      WHERE f.uuid = ?
+      """, id
+    ) {
+      (
+        key: $0.int(0), position: $0.int(1), database: $0.text(2), container: $0.text(3),
+        subscription: $0.text(4)
+      )
+    }
+    guard let place,
+      let database = try? DatabaseID(container: place.container, database: place.database)
+    else { return nil }
+    return try firings(
+      of: place.subscription, in: RecordDatabase(id: database, key: place.key),
+      user: delivery.hook.user, after: place.position - 1, limit: 2
+    ).first { $0.id == "\(id)" }
+  }
+
   func firings(
     of subscription: String?, in database: RecordDatabase, user: Int64, after position: Int64,
     limit: Int
@@ -134,7 +159,8 @@ extension WriteTransaction {
   ///
   /// - Throws: `INVALID_REQUEST`, `SUBSCRIPTION_EXISTS`, `LIMIT_EXCEEDED`, `ZONE_NOT_FOUND`.
   public func createSubscription(
-    _ new: SavedSubscription, in database: RecordDatabase, caller: RecordCaller
+    _ new: SavedSubscription, hookSecret: [UInt8] = [], in database: RecordDatabase,
+    caller: RecordCaller
   ) throws(StoreError) -> SavedSubscription {
     guard !database.access.isShared else { throw .permissionFailure(database.id.name, "OWNER") }
     try new.check()
@@ -167,7 +193,17 @@ extension WriteTransaction {
       INSERT INTO record_subscription(database_key, user_id, name, definition, message, create_us)
       VALUES (?, ?, ?, ?, ?, ?)
       """, database.key, caller.key, new.id.subscription, new.definition, new.message, now)
-    listing.add(lastInsertRowID, SubscriptionBoard.Entry(subscription: saved, user: caller.key))
+    let key = lastInsertRowID
+    var entry = SubscriptionBoard.Entry(subscription: saved, user: caller.key)
+    if !new.info.hookURI.isEmpty {
+      entry.hook = try createHook(
+        NewHook(
+          .subscription, subject: hookSubject(new.id.subscription, caller.key, database),
+          uri: new.info.hookURI, secret: hookSecret), by: caller.key)?.key
+      try run(
+        "UPDATE record_subscription SET hook_id = ? WHERE subscription_key = ?", entry.hook, key)
+    }
+    listing.add(key, entry)
     try board.change(database, self, &listing)
     board.keep(listing, of: database)
     return saved
@@ -192,6 +228,7 @@ extension WriteTransaction {
         "SUBSCRIPTION_NOT_FOUND", type: "vencejo.record.v1.Subscription", name: id.name)
     }
     try acknowledgeFirings(waiting.map(\.id), in: database, caller: caller)
+    try deleteHooks(.subscription, of: hookSubject(id.subscription, caller.key, database))
     guard let key else { return }
     try run("DELETE FROM record_subscription WHERE subscription_key = ?", key)
     guard var listing = try board.take(database, self) else { return }
