@@ -37,10 +37,15 @@ import VencejoSQLite
 
   /// What is queued meanwhile shares a commit.
   private func together(_ queue: () -> [Task<Void, any Error>]) async -> [StoreError?] {
-    let isOpen = Flag()
+    let (isInside, isOpen) = (Flag(), Flag())
     let gate = Task.immediate { [store] in
-      try await store.write { _ in while !isOpen.isUp { sched_yield() } }
+      try await store.write { _ in
+        isInside.raise()
+        while !isOpen.isUp { sched_yield() }
+      }
     }
+    // From here on the writer takes nothing before the gate opens.
+    while !isInside.isUp { await Task.yield() }
     let tasks = queue()
     isOpen.raise()
     _ = await gate.result
