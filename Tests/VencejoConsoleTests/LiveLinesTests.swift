@@ -63,7 +63,9 @@ import Testing
     // A marker, sent last, tells when all was read.
     await program.show("END")
     while !terminal.transcript.contains("END") { terminal.feed(pty.read(within: 1000)) }
-    while await program.surface.editor.line != String(typed) { await Task.yield() }
+    while await program.surface.editor.line != String(typed) {
+      try? await Task.sleep(for: .milliseconds(1))
+    }
     let settled = terminal.transcript
     #expect(terminal.errors.isEmpty)
     #expect(events.count >= 200)

@@ -41,7 +41,9 @@ struct CallTests {
     try await withHarness { harness in
       for key in ["a", "b", "c"] {
         let task = Task { for try await _ in harness.echo.hold(.init(key: key)) {} }
-        while !(try await harness.echo.getHold(.init(key: key)).started) { await Task.yield() }
+        while !(try await harness.echo.getHold(.init(key: key)).started) {
+          try? await Task.sleep(for: .milliseconds(1))
+        }
         let start = ContinuousClock.now
         task.cancel()
         let hold = try await harness.echo.getHold(.init(key: key, waitMilliseconds: 5_000))
@@ -299,7 +301,7 @@ struct ConnectionTests {
       try await Interop.EchoClient(channel).unary(
         .init(payload: [2]), .init(timeout: .seconds(20), waitForReady: true))
     }
-    await Task.yield()
+    try? await Task.sleep(for: .milliseconds(1))
     let second = try Server(
       listening: [SocketAddress(parsing: address)], configuration: Harness.quick,
       services: [Echo()])

@@ -201,7 +201,7 @@ struct InterceptorTests {
       let task = Task<RPCError?, any Error> {
         try await failure { _ = try await echo.unary(.init()) }
       }
-      await Task.yield()
+      try? await Task.sleep(for: .milliseconds(1))
       task.cancel()
       let error = try await task.value
       #expect(error?.code == .cancelled)

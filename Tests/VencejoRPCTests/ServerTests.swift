@@ -12,7 +12,7 @@ func eventually(_ holds: () async throws -> Bool) async throws -> Bool {
   let end = ContinuousClock.now + .seconds(10)
   while ContinuousClock.now < end {
     if try await holds() { return true }
-    await Task.yield()
+    try? await Task.sleep(for: .milliseconds(1))
   }
   return false
 }

@@ -100,14 +100,16 @@ extension Person {
         guard attempt < 3 else { continue }
         // Noted when the next attempt is in the future; then the clock says it is time.
         while try await world.backend.store.read({ (try $0.nextDelivery() ?? 0) <= $0.now }) {
-          await Task.yield()
+          try? await Task.sleep(for: .milliseconds(1))
         }
         #expect(try await ben.endpoint().fault.isEmpty == false)
         clock.advance(seconds: 60)
         world.backend.hooks.wake()
       }
       #expect(ids[0] == ids[1] && ids[1] == ids[2] && ids[2] == ids[3] && ids[3] != ids[4])
-      while try await ben.endpoint().waitingCount > 0 { await Task.yield() }
+      while try await ben.endpoint().waitingCount > 0 {
+        try? await Task.sleep(for: .milliseconds(1))
+      }
       let endpoint = try await ben.endpoint()
       #expect(endpoint.state == .active && endpoint.fault.isEmpty)
       #expect(endpoint.lastSuccessTime != nil)
@@ -128,7 +130,7 @@ extension Person {
       try await ana.send("one", to: chat)
       var requests = receiver.requests()
       _ = await requests.next()
-      while try await ben.endpoint().fault.isEmpty { await Task.yield() }
+      while try await ben.endpoint().fault.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
       clock.advance(seconds: 3 * 86_400)
       world.backend.hooks.wake()
       _ = await requests.next()
@@ -154,7 +156,7 @@ extension Person {
       let chat = try await ana.createChat(.direct, [ben])
       _ = try await ben.push(to: receiver.uri)
       try await ana.send("one", to: chat)
-      while try await ben.endpoint().fault.isEmpty { await Task.yield() }
+      while try await ben.endpoint().fault.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
       let endpoint = try await ben.endpoint()
       #expect(endpoint.fault == fault && endpoint.state == state)
     }
@@ -175,7 +177,9 @@ extension Person {
       for host in ["localhost", "127.0.0.1", "[::ffff:127.0.0.1]"] {
         let endpoint = try await ben.push(to: "https://\(host):\(receiver.port)/")
         try await ana.send("one", to: chat)
-        while try await ben.endpoint().fault.isEmpty { await Task.yield() }
+        while try await ben.endpoint().fault.isEmpty {
+          try? await Task.sleep(for: .milliseconds(1))
+        }
         #expect(try await ben.endpoint().fault.hasPrefix("ADDRESS_NOT_ALLOWED"))
         _ = try await ben.chat.deletePushEndpoint(.with { $0.name = endpoint.name }, ben.options)
       }
@@ -200,7 +204,7 @@ extension Person {
     try await ana.send("one", to: chat)
     var requests = receiver.requests()
     let first = await requests.next()
-    while try await ben.endpoint().fault.isEmpty { await Task.yield() }
+    while try await ben.endpoint().fault.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
     await world.server.shutdown()
     world.backend.close()
     clock.advance(seconds: 3600)
@@ -290,13 +294,13 @@ extension Person {
         // The follower has looked at it when its cursor is past it.
         let head = try await world.backend.store.read { try $0.head() }
         while try await world.backend.store.read({ try $0.pushCursor() }) < head {
-          await Task.yield()
+          try? await Task.sleep(for: .milliseconds(1))
         }
         stream.cancel()
       }
       while try await ana.chat.getProfile(.with { $0.name = ben.name }, ana.options).profile?
         .presence?.state == .online
-      { await Task.yield() }
+      { try? await Task.sleep(for: .milliseconds(1)) }
       try await say("last", by: ana)
       got = try payload(try #require(await requests.next()))
       #expect(got.totalUnreadCount == 7)

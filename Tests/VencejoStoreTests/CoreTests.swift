@@ -66,7 +66,7 @@ private let kind = EventKind(rawValue: 999)
         }
       }
       group.addTask {
-        while started.value < 50 { await Task.yield() }
+        while started.value < 50 { try? await Task.sleep(for: .milliseconds(1)) }
         gate.set(true)
       }
     }
@@ -83,7 +83,7 @@ private let kind = EventKind(rawValue: 999)
       running.set(true)
       while !gate.value { sched_yield() }
     }
-    while !running.value { await Task.yield() }
+    while !running.value { try? await Task.sleep(for: .milliseconds(1)) }
     let reasons = await withTaskGroup { group in
       let refused = Shared(0)
       for _ in 0..<3 {

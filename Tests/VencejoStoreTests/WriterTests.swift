@@ -45,7 +45,7 @@ import VencejoSQLite
       }
     }
     // From here on the writer takes nothing before the gate opens.
-    while !isInside.isUp { await Task.yield() }
+    while !isInside.isUp { try? await Task.sleep(for: .milliseconds(1)) }
     let tasks = queue()
     isOpen.raise()
     _ = await gate.result
