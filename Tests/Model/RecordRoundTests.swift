@@ -12,7 +12,7 @@ import Testing
     let rounds = Self.number("VENCEJO_MODEL_ROUNDS", 30)
     for seed in first..<first + rounds {
       let round = try RecordRound(seed: seed, users: 4)
-      try await round.run(operations: 150)
+      try await round.run(operations: 240)
       guard round.faults.isEmpty else {
         for fault in round.faults.prefix(6) { Issue.record("\(fault)") }
         print("seed \(seed), the last acts:\n  " + round.journal.joined(separator: "\n  "))

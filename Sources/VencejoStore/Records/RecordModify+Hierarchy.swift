@@ -58,9 +58,16 @@ extension RecordModification {
       guard let next = newParents[name.utf8Key] else {
         return stored.map { $0.isDeleted ? "" : $0.share } ?? ""
       }
-      name = next.isEmpty ? stored?.parent ?? "" : next
+      name = next.isEmpty ? try storedParent(of: name, zone) : next
     }
     throw .tooMany("records above one another", limit: ReadTransaction.maxDepth)
+  }
+
+  /// What is stored above a record; nothing above one that is deleted, whatever it was.
+  private func storedParent(of name: String, _ zone: StoredZone) throws(StoreError) -> String {
+    guard let stored = try transaction.hierarchy(of: name, zone: zone.key), !stored.isDeleted
+    else { return "" }
+    return stored.parent
   }
 
   /// Nothing is above itself, and no chain is longer than it may be.
@@ -72,8 +79,7 @@ extension RecordModification {
       guard !name.isEmpty else { return }
       if name.utf8.elementsEqual(id.record.utf8) { throw .parentViolation(parent, of: id) }
       let new = newParents[name.utf8Key] ?? ""
-      name =
-        new.isEmpty ? try transaction.hierarchy(of: name, zone: zone.key)?.parent ?? "" : new
+      name = new.isEmpty ? try storedParent(of: name, zone) : new
     }
     throw .tooMany("records above one another", limit: ReadTransaction.maxDepth)
   }

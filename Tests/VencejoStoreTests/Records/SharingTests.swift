@@ -163,6 +163,11 @@ import Testing
     // The owner's record outside stays unseen whatever points to it.
     #expect(try await save([("other", "missing")]) == ["REFERENCE_VIOLATION"])
     #expect(try await save([("root", "aa")]) == ["REFERENCE_VIOLATION"])
+    // What is deleted has nothing above it any more: a chain ends there.
+    #expect(try await save([("x", ""), ("y", "x"), ("z", "y")]) == [nil, nil, nil])
+    #expect(try await delete("y", as: bench.caller) == nil)
+    #expect(try await save([("x", "z")]) == [nil])
+    #expect(try await save([("y", "x")]) == ["REFERENCE_VIOLATION"])
     // With its root a share ends.
     #expect(try await delete("root", as: bench.caller) == nil)
     #expect(await reason { _ = try await seen(by: ben) } == "NOT_YOUR_DATABASE")
