@@ -1,4 +1,5 @@
 import CSQLite
+import Glibc
 
 /// Anything that goes wrong between us and a database file.
 public struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
@@ -58,7 +59,11 @@ public struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
     let text =
       database.map { String(cString: sqlite3_errmsg($0)) }
       ?? String(cString: sqlite3_errstr(code))
+    // SQLite knows one way to be out of room; a quota and a limit on files are others.
+    let reason = database.map { sqlite3_system_errno($0) } ?? 0
+    let isFull = extended & 0xff == SQLITE_IOERR && [ENOSPC, EDQUOT, EFBIG].contains(reason)
     self.init(
-      kind: Self.kind(of: extended), code: extended, message: "\(doing): \(text) (\(extended))")
+      kind: isFull ? .full : Self.kind(of: extended), code: extended,
+      message: "\(doing): \(text) (\(extended))")
   }
 }

@@ -91,6 +91,10 @@ public struct ArgumentList: Sendable {
     return " (did you mean \(close)?)"
   }
 
+  mutating func append(_ value: String, to name: String) {
+    values[name, default: []].append(value)
+  }
+
   public func has(_ name: String) -> Bool { values[name] != nil }
   public subscript(_ name: String) -> String? { values[name]?.last }
   public func all(_ name: String) -> [String] { values[name] ?? [] }

@@ -12,10 +12,25 @@ enum AdminCommand {
       invite                 print a code with which strangers make accounts
                              (--uses N, default 1; --days N, default 7)
       reset-password HANDLE  print a code that sets a new password, once, within a day
+      users                  list the accounts, with a tab between columns
+      sessions HANDLE        list the devices of an account
+      keys HANDLE            list its API keys
+      suspend HANDLE         let an account in no more; 'reinstate HANDLE' does again
+      delete-user HANDLE     begin the end of an account: its data goes in 30 days
+      sign-out HANDLE        end every session of an account
+      revoke-key ID          make an API key worthless
+      retain --days N        take away what was sent more than N days ago and nobody starred
       stats                  count what is in the folder
       doctor                 look for damage; exit code 1 when there is some
-      backup FILE            copy the database as it is at one moment; the server may run
-      restore FILE           make a new data folder from a backup
+      backup FOLDER          copy the database and the files of attachments, as they are at one
+                             moment; the server may run
+      restore FOLDER         make a new data folder from a backup
+      compact                give unused room back; no server may use the folder
+      export CHAT FILE       write a chat and its files, as JSON Lines, as --owner HANDLE sees
+                             it; no server may use the folder
+      import FILE            take such a file in, with the original times, while no server uses
+                             the folder (--sender 'HANDLE-THERE=HANDLE' for each of them,
+                             --owner HANDLE, --title TEXT)
       import-whatsapp FILE   show what a chat exported by WhatsApp holds; with --yes make a chat
                              of it, with the original times, while no server uses the folder
                              (--sender 'NAME=HANDLE' for each name, --owner HANDLE,
@@ -30,7 +45,7 @@ enum AdminCommand {
       --data FOLDER          the server's data (default: ./data)
 
       vencejo admin grant ana --data /var/lib/vencejo
-      vencejo admin backup /var/backups/vencejo.sqlite --data /var/lib/vencejo
+      vencejo admin backup /var/backups/vencejo --data /var/lib/vencejo
     """
 
   static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
@@ -53,6 +68,17 @@ enum AdminCommand {
       if words.first == "import-records", words.count == 2 {
         return try await RecordCommand.run(arguments, words[1], data, output)
       }
+      if words.first == "import", words.count == 2 {
+        return try await ImportCommand.runLines(arguments, words[1], data, output)
+      }
+      if words.first == "export", words.count == 3 {
+        return try await ImportCommand.export(arguments, words[1], words[2], data, output)
+      }
+      if let task = try task(arguments) {
+        try await Backend.perform(task, inDataFolder: data)
+        output.line("done")
+        return ExitCode.ok
+      }
       return try run(arguments, data, output)
     } catch let fault as ArgumentList.Fault {
       output.complain("vencejo admin: \(fault)\nTry 'vencejo admin --help'.")
@@ -60,6 +86,22 @@ enum AdminCommand {
     } catch {
       output.complain("vencejo admin: \(error)")
       return ExitCode.failure
+    }
+  }
+
+  /// What the server has to do itself, so that those whom it concerns hear it.
+  private static func task(_ arguments: ArgumentList) throws -> AdminTask? {
+    let words = Array(arguments.words)
+    switch (words.first, words.count) {
+    case ("suspend", 2): return .suspend(handle: words[1])
+    case ("reinstate", 2): return .reinstate(handle: words[1])
+    case ("delete-user", 2): return .deleteUser(handle: words[1])
+    case ("sign-out", 2): return .revokeSessions(handle: words[1])
+    case ("revoke-key", 2): return .revokeKey(words[1])
+    case ("retain", 1):
+      guard let days = arguments["days"] else { throw ArgumentList.Fault("retain needs --days N") }
+      return .retain(days: try number(days, 1...36_500))
+    default: return nil
     }
   }
 
@@ -78,6 +120,13 @@ enum AdminCommand {
           days: try number(arguments["days"] ?? "7", 1...3650), inDataFolder: data))
     case ("reset-password", 2):
       output.line(try Backend.resetPassword(of: words[1], inDataFolder: data))
+    case ("users", 1), ("sessions", 2), ("keys", 2):
+      for line in try Backend.list(words[0], of: words.dropFirst().first, inDataFolder: data) {
+        output.line(line)
+      }
+    case ("compact", 1):
+      try Store.compact(directory: data)
+      output.line("compacted")
     case ("stats", 1):
       let statistics = try Store.statistics(directory: data)
       for (name, count) in [

@@ -1,5 +1,4 @@
 import Glibc
-import VencejoCrypto
 import VencejoServer
 import VencejoStore
 import VencejoTools
@@ -27,13 +26,7 @@ enum ImportCommand {
     output.line("attachments\t\(attachments) (named in their messages; the files are not taken)")
     output.line("dates\t\(export.dateOrder.rawValue), \(day(first)) to \(day(last))")
     if export.strayLines > 0 { output.line("stray lines\t\(export.strayLines)") }
-    var handles: [String: String] = [:]
-    for pair in arguments.all("sender") {
-      guard let mark = pair.lastIndex(of: "=") else {
-        throw ArgumentList.Fault("--sender needs NAME=HANDLE")
-      }
-      handles[String(pair[..<mark])] = String(pair[pair.index(after: mark)...])
-    }
+    let handles = try handles(arguments)
     for sender in export.senders {
       let count = export.entries.filter { $0.sender == sender }.count
       output.line("from\t\(sender)\t\(count)\t\(handles[sender] ?? "(nobody: --sender)")")
@@ -49,30 +42,73 @@ enum ImportCommand {
       throw ArgumentList.Fault("say whose chat it becomes: --owner HANDLE")
     }
     let zone = try zone(arguments["zone"] ?? "+00:00")
-    let store = try Store.open(directory: data)
-    defer { store.close() }
-    let outcome = try await store.write { [handles] transaction in
-      var users: [String: UUID] = [:]
-      for (name, handle) in handles { users[name] = try transaction.account(named: handle).id }
-      return try transaction.importChat(
-        title: arguments["title"] ?? "WhatsApp",
-        owner: try transaction.account(named: owner).id, source: SHA256.digest(bytes),
-        export.entries.map { entry in
-          ImportedMessage(
-            sender: entry.sender.flatMap { users[$0] }, text: text(entry),
-            time: entry.localTime - zone)
-        })
+    return try await take(
+      bytes, .text, owner: owner, handles: handles, title: arguments["title"] ?? "WhatsApp",
+      offset: zone, data, output)
+  }
+
+  /// `vencejo admin import`: what an export of ours holds, into a folder that no server uses.
+  static func runLines(_ arguments: ArgumentList, _ file: String, _ data: String, _ output: Output)
+    async throws -> Int32
+  {
+    guard let owner = arguments["owner"] else {
+      throw ArgumentList.Fault("say whose chat it becomes: --owner HANDLE")
     }
+    return try await take(
+      try read(file), .lines, owner: owner, handles: try handles(arguments),
+      title: arguments["title"] ?? "", offset: 0, data, output)
+  }
+
+  private static func take(
+    _ bytes: [UInt8], _ format: Backend.ImportFormat, owner: String, handles: [String: String],
+    title: String, offset: Int64, _ data: String, _ output: Output
+  ) async throws -> Int32 {
+    let outcome = try await Backend.importChat(
+      bytes, format, owner: owner, senders: handles, title: title, utcOffset: offset,
+      inDataFolder: data)
     output.line("imported\t\(outcome.imported)")
     output.line("skipped\t\(outcome.skipped)")
+    for warning in outcome.warnings { output.line("warning\t\(warning)") }
     output.line("chat\tchats/\(outcome.chat)")
     return ExitCode.ok
   }
 
-  private static func text(_ entry: WhatsAppExport.Entry) -> String {
-    guard let attachment = entry.attachment else { return entry.text }
-    let name = attachment.isEmpty ? "(attachment)" : "(attachment: \(attachment))"
-    return entry.text.isEmpty ? name : "\(name)\n\(entry.text)"
+  /// `vencejo admin export`.
+  static func export(
+    _ arguments: ArgumentList, _ chat: String, _ path: String, _ data: String, _ output: Output
+  ) async throws -> Int32 {
+    guard let owner = arguments["owner"] else {
+      throw ArgumentList.Fault("say who takes it along: --owner HANDLE")
+    }
+    guard let file = fopen(path, "wx") else {
+      throw StoreError(
+        .failedPrecondition, "FILE_UNWRITABLE",
+        "cannot make \(path): \(String(cString: strerror(errno)))")
+    }
+    // Its end is looked at below; what a failure leaves is for the user to see.
+    nonisolated(unsafe) let handle = file
+    defer { fclose(handle) }
+    try await Backend.exportChat(chat, as: owner, inDataFolder: data) { bytes in
+      guard fwrite(bytes, 1, bytes.count, handle) == bytes.count else {
+        throw StoreError(.resourceExhausted, "DISK_FULL", "cannot write \(path)")
+      }
+    }
+    guard fflush(handle) == 0 else {
+      throw StoreError(.resourceExhausted, "DISK_FULL", "cannot write \(path)")
+    }
+    output.line("exported to \(path)")
+    return ExitCode.ok
+  }
+
+  private static func handles(_ arguments: ArgumentList) throws -> [String: String] {
+    var handles: [String: String] = [:]
+    for pair in arguments.all("sender") {
+      guard let mark = pair.lastIndex(of: "=") else {
+        throw ArgumentList.Fault("--sender needs NAME=HANDLE")
+      }
+      handles[String(pair[..<mark])] = String(pair[pair.index(after: mark)...])
+    }
+    return handles
   }
 
   private static func day(_ entry: WhatsAppExport.Entry) -> String {

@@ -1,5 +1,4 @@
 import VencejoHTTP2
-import VencejoHTTPClient
 import VencejoRPC
 import VencejoServer
 import VencejoStore
@@ -12,7 +11,8 @@ enum ServeCommand {
 
     Serves the chat and record services and keeps their data in one folder. Prints
     'listening on ADDRESS' for each listener on standard output once it accepts calls.
-    SIGTERM and SIGINT let running calls end, then stop.
+    SIGTERM and SIGINT let running calls end, then stop. SIGHUP reads the settings anew and takes
+    over certificates, log level, limits, open-sign-up and hook-network.
 
       --listen ADDRESS   HOST:PORT or unix:/PATH; may be repeated; port 0 takes a free one
                          (default: 127.0.0.1:7447)
@@ -20,6 +20,13 @@ enum ServeCommand {
       --threads N        event loops (default: one per core)
       --open-sign-up     let callers from other machines make accounts; without it only
                          callers on loopback and Unix sockets may
+      --config FILE      settings, one 'name = value' on a line: the names of these options
+                         without their dashes. What the command line says counts first, then
+                         variables (VENCEJO_LOG_LEVEL for --log-level), then the file
+      --call-limit B:R   calls of a user: B at once, R a second for good (default: 20000:2000);
+                         likewise --change-limit for those that change something (10000:1000),
+                         --device-limit for those of one device (5000:500), --attempt-limit
+                         for attempts to sign in from one address (30:0.5)
       --hook-network A/N hooks may also reach this private network, and by plain http; may be
                          repeated
       --behind-proxy     callers on loopback are not the operator: everybody comes from there
@@ -39,20 +46,23 @@ enum ServeCommand {
     [
       .init("listen", short: "l", value: true), .init("data", short: "d", value: true),
       .init("threads", value: true), .init("open-sign-up"), .init("behind-proxy"),
-      .init("hook-network", value: true), .init("help", short: "h"),
+      .init("hook-network", value: true), .init("config", value: true),
+      .init("call-limit", value: true), .init("change-limit", value: true),
+      .init("device-limit", value: true), .init("attempt-limit", value: true),
+      .init("help", short: "h"),
     ] + TLSOptions.server + Log.options + ServeObservability.options
 
   static func run(_ arguments: some Sequence<String>, _ output: Output) async -> Int32 {
     do {
-      let arguments = try ArgumentList(arguments, options: options)
-      if arguments.has("help") {
+      let flags = try ArgumentList(arguments, options: options)
+      if flags.has("help") {
         output.line(help)
         return ExitCode.ok
       }
-      if let word = arguments.words.first {
+      if let word = flags.words.first {
         throw ArgumentList.Fault("'\(word)' is not understood")
       }
-      return try await serve(arguments, output)
+      return try await serve(try ServeSettings.read(flags, options), flags, output)
     } catch let fault as ArgumentList.Fault {
       output.complain("vencejo serve: \(fault)\nTry 'vencejo serve --help'.")
       return ExitCode.usage
@@ -62,7 +72,9 @@ enum ServeCommand {
     }
   }
 
-  private static func serve(_ arguments: ArgumentList, _ output: Output) async throws -> Int32 {
+  private static func serve(
+    _ arguments: ArgumentList, _ flags: ArgumentList, _ output: Output
+  ) async throws -> Int32 {
     ProcessMemory.returnLargeBuffers()
     let log = try Log(arguments, output)
     let listen = arguments.all("listen")
@@ -78,16 +90,7 @@ enum ServeCommand {
     configuration.connection.keepaliveInterval = .seconds(30)
     configuration.connection.keepaliveTimeout = .seconds(10)
     let tls = try TLSOptions.server(arguments)
-    var settings = Backend.Configuration(directory: arguments["data"] ?? "data")
-    settings.isSignUpOpen = arguments.has("open-sign-up")
-    settings.trustsLoopback = !arguments.has("behind-proxy")
-    settings.hookPolicy = NetworkPolicy(
-      allowed: try arguments.all("hook-network").map { text in
-        guard let range = NetworkRange(text) else {
-          throw ArgumentList.Fault("'\(text)' is no network: write as 10.0.0.0/8")
-        }
-        return range
-      })
+    let settings = try ServeSettings.backend(arguments)
     // Before everything it is to show.
     let channelz: [any Service] = arguments.has("channelz") ? [Channelz()] : []
     let observability = try ServeObservability(arguments, log)
@@ -111,9 +114,7 @@ enum ServeCommand {
       backend.drain()
     }
     observability.start()
-    // Without certificates SIGHUP ends the program, as it does others.
-    var reloading: (@Sendable () -> Void)?
-    if let tls { reloading = { reload(tls, log) } }
+    let reloading: @Sendable () -> Void = { reload(flags, arguments, tls, backend, log) }
     await server.run(beforeDraining: draining, reloading: reloading) {
       for address in server.addresses { output.line("listening on \(address)") }
       log.info(
@@ -126,12 +127,24 @@ enum ServeCommand {
     return ExitCode.ok
   }
 
-  private static func reload(_ tls: ServerTLS, _ log: Log) {
+  private static func reload(
+    _ flags: ArgumentList, _ before: ArgumentList, _ tls: ServerTLS?, _ backend: Backend, _ log: Log
+  ) {
     do {
-      try tls.reload()
-      log.info("read the certificates anew")
+      let arguments = try ServeSettings.read(flags, options)
+      let settings = try ServeSettings.backend(arguments)
+      let level = try Log.level(arguments)
+      try tls?.reload()
+      backend.apply(settings)
+      log.level = level
+      let late = options.map(\.long).filter {
+        !ServeSettings.live.contains($0) && arguments.all($0) != before.all($0)
+      }
+      log.info(
+        "read the settings anew"
+          + (late.isEmpty ? "" : "; these wait for a restart: \(late.joined(separator: ", "))"))
     } catch {
-      log.error("kept the certificates as they were: \(error)")
+      log.error("kept the settings as they were: \(error)")
     }
   }
 

@@ -1,9 +1,10 @@
+import Synchronization
 import VencejoObservability
 import VencejoTools
 
 /// What an operator reads, on standard error.
-struct Log: Sendable {
-  let level: LogLine.Level
+final class Log: Sendable {
+  private let current: Mutex<LogLine.Level>
   private let format: LogFormat
   private let output: Output
 
@@ -12,17 +13,27 @@ struct Log: Sendable {
   ]
 
   init(_ arguments: ArgumentList, _ output: Output) throws(ArgumentList.Fault) {
-    let name = arguments["log-level"] ?? (arguments.has("quiet") ? "error" : "info")
-    guard let level = LogLine.Level(rawValue: name) else {
-      throw ArgumentList.Fault("'\(name)' is no log level: error, info or debug")
-    }
+    current = Mutex(try Self.level(arguments))
     let form = arguments["log-format"] ?? "text"
     guard let format = LogFormat(rawValue: form) else {
       throw ArgumentList.Fault("'\(form)' is no format of logs: text, logfmt or json")
     }
-    self.level = level
     self.format = format
     self.output = output
+  }
+
+  static func level(_ arguments: ArgumentList) throws(ArgumentList.Fault) -> LogLine.Level {
+    let name = arguments["log-level"] ?? (arguments.has("quiet") ? "error" : "info")
+    guard let level = LogLine.Level(rawValue: name) else {
+      throw ArgumentList.Fault("'\(name)' is no log level: error, info or debug")
+    }
+    return level
+  }
+
+  /// May change while the server runs.
+  var level: LogLine.Level {
+    get { current.withLock { $0 } }
+    set { current.withLock { $0 = newValue } }
   }
 
   func write(_ line: LogLine) {

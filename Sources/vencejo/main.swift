@@ -7,6 +7,8 @@ import VencejoTools
 
 // A reader that goes away must not end a server, nor a command in a pipe without a word.
 signal(SIGPIPE, SIG_IGN)
+// A limit on the size of files is answered as a full disk is.
+signal(SIGXFSZ, SIG_IGN)
 setlocale(LC_CTYPE, "")
 
 let arguments = Array(CommandLine.arguments.dropFirst())

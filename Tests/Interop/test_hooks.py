@@ -32,7 +32,7 @@ class Receiver:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"]))
-                got.put((dict(self.headers), body))
+                got.put(({name.lower(): value for name, value in self.headers.items()}, body))
                 self.send_response(answers.pop(0) if answers else 200)
                 self.end_headers()
 

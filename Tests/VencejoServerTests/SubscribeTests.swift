@@ -23,7 +23,8 @@ import VencejoStore
     return result
   }
 
-  @Test func liveFramesReachEverybodyAndSayWhoseTheyAre() async throws {
+  @Test("Rule 5: the sender knows their own message by its id")
+  func liveFramesReachEverybodyAndSayWhoseTheyAre() async throws {
     try await withWorld { world in
       let (ana, ben) = (try await world.person("ana"), try await world.person("ben"))
       let chat = try await ana.createChat(.direct, [ben])
@@ -145,7 +146,8 @@ import VencejoStore
     }
   }
 
-  @Test func resumesWithoutGapOrRepetitionAfterARestart() async throws {
+  @Test("Rule 3: a stream goes on without a gap and without repeating")
+  func resumesWithoutGapOrRepetitionAfterARestart() async throws {
     var template = Array("/tmp/vencejo-resume-XXXXXX".utf8CString)
     let path = String(cString: try #require(mkdtemp(&template)))
     var world = try World { $0.directory = path }
@@ -203,7 +205,8 @@ import VencejoStore
     }
   }
 
-  @Test func heartbeatsCarryAFreshToken() async throws {
+  @Test("Rule 22: a silent stream says that it lives")
+  func heartbeatsCarryAFreshToken() async throws {
     try await withWorld({ $0.heartbeats = .milliseconds(20) ... .seconds(60) }) { world in
       let ana = try await world.person("ana")
       let eve = try await world.person("eve")
@@ -243,7 +246,8 @@ import VencejoStore
     }
   }
 
-  @Test func drainingSaysGoodbye() async throws {
+  @Test("Rule 21: clients of a server that goes come back at different times")
+  func drainingSaysGoodbye() async throws {
     try await withWorld { world in
       let ana = try await world.person("ana")
       var frames = ana.subscribe().makeAsyncIterator()
@@ -282,7 +286,8 @@ import VencejoStore
     }
   }
 
-  @Test func oneWhoReadsSlowlyMissesNothing() async throws {
+  @Test("Rule 18: who reads slowly reads the log and misses nothing")
+  func oneWhoReadsSlowlyMissesNothing() async throws {
     try await withWorld { world in
       let (ana, ben) = (try await world.person("ana"), try await world.person("ben"))
       let chat = try await ana.createChat(.direct, [ben])

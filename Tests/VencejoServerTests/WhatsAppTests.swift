@@ -27,6 +27,17 @@ import VencejoServer
     "[2023-12-31, 9:41:00\u{202F}PM] Ana: hola", "[2023/12/31 下午9:41:00] Ana: hola",
     "31.12.2023, 21.41 - Ana: hola", "31/12/2566, 21:41 - Ana: hola",
     "\u{200F}٣١\u{200F}/١٢\u{200F}/٢٠٢٣، ٩:٤١ م - Ana: hola", "31. 12. 2023 21:41 - Ana: hola",
+    "21:41, 31/12/2023 - Ana: hola", "[21:41:00, 31/12/2023] Ana: hola",
+    "31/12/2023 à 21:41 - Ana: hola", "31/12/2023 às 21:41 - Ana: hola",
+    "31.12.2023 klo 21.41 - Ana: hola", "31.12.23 г., 21:41 - Ana: hola",
+    "31.12.23, 21:41 Uhr - Ana: hola", "2023年12月31日 下午9:41 - Ana: hola",
+    "2023/12/31 晚上9:41 - Ana: hola", "[2023. 12. 31. 오후 9:41:00] Ana: hola",
+    "2023. 12. 31. 21:41 - Ana: hola", "2023-12-31 9:41 p.m. - Ana: hola",
+    "[2023-12-31, 9:41:00\u{00A0}p.m.] Ana: hola", "31/12/23, 9:41 μ.μ. - Ana: hola",
+    "31/12/2023, 9:41\u{202F}ب.ظ. - Ana: hola", "31/12/2023 21 h 41 - Ana: hola",
+    // The Persian 10th of Dey 1402, in Persian digits.
+    "۱۴۰۲/۱۰/۱۰، ۲۱:۴۱ - Ana: hola", "[۱۴۰۲/۱۰/۱۰،\u{200F} ۲۱:۴۱:۰۰] Ana: hola",
+    "३१/१२/२३, ९:४१ pm - Ana: hola", "31-12-2023 21:41 - ~\u{202F}Ana: hola",
     "31-12-2023 21:41 - \u{202A}Ana\u{202C}: hola", "2023. 12. 31. 오후 9:41 - Ana: hola",
   ])
   func readsTheDate(_ line: String) {
@@ -36,6 +47,135 @@ import VencejoServer
     #expect(export.entries.first?.sender == "Ana")
     #expect(export.entries.first?.text == "hola")
     #expect(export.strayLines == 0)
+  }
+
+  @Test func halvesOfTheDayInChinese() {
+    let times = ["凌晨12:05", "中午12:05", "中午11:05", "下午1:05", "晚上11:05"].map {
+      WhatsAppExport("2023/12/31 \($0) - A: x").entries.first?.localTime
+    }
+    #expect(
+      times == [
+        at(2023, 12, 31, 0, 5), at(2023, 12, 31, 12, 5), at(2023, 12, 31, 11, 5),
+        at(2023, 12, 31, 13, 5), at(2023, 12, 31, 23, 5),
+      ])
+  }
+
+  /// Days of the Persian calendar as almanacs have them.
+  @Test(arguments: [
+    ("1403/01/01", 2024, 3, 20), ("1402/12/29", 2024, 3, 19), ("1399/12/30", 2021, 3, 20),
+    ("1400/01/01", 2021, 3, 21), ("1404/06/31", 2025, 9, 22), ("1405/01/01", 2026, 3, 21),
+    ("1395/07/01", 2016, 9, 22),
+  ])
+  func persianDays(_ text: String, _ year: Int, _ month: Int, _ day: Int) {
+    #expect(
+      WhatsAppExport("\(text), 21:41 - A: x").entries.first?.localTime
+        == at(year, month, day, 21, 41))
+  }
+
+  @Test func aHalfOfTheDayThatIsUnknownCostsNoMessage() {
+    let export = WhatsAppExport("31/12/23, 9:41 xyz - Ana: hola")
+    #expect(export.entries.map(\.text) == ["hola"])
+  }
+
+  @Test func linesThatOnlyLookLikeHeadersAreText() {
+    let export = WhatsAppExport(
+      """
+      [31/12/23, 21:41:00] Ana: look what Ben wrote:
+      30/12/23, 20:00 - Ben: something
+      [31/12/23, 21:42:00] Ben: 1/13/23, 10:00 - no
+      [31/12/23, 21:43:00] Ana: and
+      [99/99/99, 21:43:00] nothing
+      """)
+    #expect(export.entries.map(\.sender) == ["Ana", "Ben", "Ana"])
+    #expect(
+      export.entries.first?.text == "look what Ben wrote:\n30/12/23, 20:00 - Ben: something")
+    #expect(export.entries.last?.text == "and\n[99/99/99, 21:43:00] nothing")
+  }
+
+  @Test func deletedAndEdited() {
+    let export = WhatsAppExport(
+      """
+      31/12/23, 21:40 - Ana: This message was deleted
+      31/12/23, 21:41 - Ana: You deleted this message.
+      31/12/23, 21:42 - Ana: See you at 8 <This message was edited>
+      31/12/23, 21:43 - Ana: \u{200E}Diese Nachricht wurde gelöscht.
+      31/12/23, 21:44 - Ana: Hasta luego \u{200E}<Se editó este mensaje.>
+      31/12/23, 21:45 - Ana: a < b and c > d
+      """)
+    #expect(export.entries.map(\.isDeleted) == [true, true, false, true, false, false])
+    #expect(export.entries.map(\.isEdited) == [false, false, true, false, true, false])
+    #expect(
+      export.entries.map(\.text) == [
+        "", "", "See you at 8", "", "Hasta luego", "a < b and c > d",
+      ])
+  }
+
+  @Test func filesOfSeveralLanguages() {
+    let export = WhatsAppExport(
+      """
+      [31/12/23, 21:40:00] Ana: \u{200E}report.pdf • \u{200E}3 pages \u{200E}<attached: 00000034-report.pdf>
+      [31/12/23, 21:40:01] Ana: \u{200E}<adjunto: 00000035-PHOTO-2023-12-31-21-40-01.jpg>
+      [31/12/23, 21:40:02] Ana: the beach
+      \u{200E}<Anhang: 00000036-PHOTO.jpg>
+      [31/12/23, 21:40:03] Ana: \u{200E}imagen omitida
+      [31/12/23, 21:40:04] Ana: \u{200E}Bild weggelassen
+      [31/12/23, 21:40:05] Ana: \u{200E}image absente
+      [31/12/23, 21:40:06] Ana: \u{200E}<附件：00000037-PHOTO.jpg>
+      """)
+    #expect(
+      export.entries.map(\.attachment) == [
+        "00000034-report.pdf", "00000035-PHOTO-2023-12-31-21-40-01.jpg", "00000036-PHOTO.jpg", "",
+        "", "", "00000037-PHOTO.jpg",
+      ])
+    #expect(export.entries.map(\.text) == ["", "", "the beach", "", "", "", ""])
+    let android = WhatsAppExport(
+      """
+      31/12/23, 21:40 - Ana: IMG-20231231-WA0001.jpg (archivo adjunto)
+      31/12/23, 21:41 - Ana: \u{200E}My holiday plan.pdf (Datei angehängt)
+      31/12/23, 21:42 - Ana: notes.txt (fichier joint)
+      the notes
+      31/12/23, 21:43 - Ana: <Multimedia omitido>
+      31/12/23, 21:44 - Ana: <Файл пропущен>
+      31/12/23, 21:45 - Ana: <b>
+      31/12/23, 21:46 - Ana: <Xyz abc>
+      31/12/23, 21:47 - Ana: <Xyz abc>
+      31/12/23, 21:48 - Ana: photo.jpg (I like it)
+      31/12/23, 21:49 - Ana: قائمة.pdf (الملف مرفق)
+      """)
+    #expect(
+      android.entries.map(\.attachment) == [
+        "IMG-20231231-WA0001.jpg", "My holiday plan.pdf", "notes.txt", "", "", nil, "", "", nil,
+        "قائمة.pdf",
+      ])
+    #expect(android.entries[2].text == "the notes")
+  }
+
+  @Test func pollsPlacesAndNoticesOnIOS() {
+    let export = WhatsAppExport(
+      """
+      [31/12/23, 21:40:00] Trip: \u{200E}Messages and calls are end-to-end encrypted.
+      [31/12/23, 21:41:00] Ana: \u{200E}POLL:
+      Where?
+      \u{200E}OPTION: Rome (2 votes)
+      \u{200E}OPTION: Oslo (0 votes)
+      [31/12/23, 21:42:00] Ben: \u{200E}Location: https://maps.google.com/?q=41.9,12.5
+      [31/12/23, 21:43:00] Ana: \u{200E}Ana added Cleo
+      [31/12/23, 21:44:00] Ana: \u{200E}Missed voice call, \u{200E}tap to call back
+      """)
+    #expect(export.entries.map(\.sender) == [nil, "Ana", "Ben", nil, nil])
+    #expect(
+      export.entries[1].text == "POLL:\nWhere?\nOPTION: Rome (2 votes)\nOPTION: Oslo (0 votes)")
+  }
+
+  @Test func noticesWithColons() {
+    let export = WhatsAppExport(
+      """
+      31/12/23, 21:40 - Ana changed the subject from “A: old” to “B: new”
+      31/12/23, 21:41 - \u{202A}+34 600 00 00 00\u{202C}: hi
+      31/12/23, 21:42 - Dr. B: 10:30 works: yes
+      """)
+    #expect(export.entries.map(\.sender) == [nil, "+34 600 00 00 00", "Dr. B"])
+    #expect(export.entries.last?.text == "10:30 works: yes")
   }
 
   @Test func midnightAndNoonAreTwelve() {

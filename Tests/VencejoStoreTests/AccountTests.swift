@@ -190,7 +190,8 @@ import VencejoCrypto
     _ = try await world.user("ben")
   }
 
-  @Test func theOperatorsTools() async throws {
+  @Test("Rule 23: after a restore clients hear that the log went back")
+  func theOperatorsTools() async throws {
     let ana = try await world.user("ana")
     let chat = try await world.chat(.own, ana)
     try await world.send("kept", to: chat, by: ana)
@@ -221,7 +222,7 @@ import VencejoCrypto
     defer { restored.close() }
     let texts = try await restored.read { try $0.listMessages(chat.id, for: ana.key).messages }
     #expect(texts.map(\.body) == [.text("kept")])
-    // Rule 23: the log went back, and tokens tell it.
+    // The log went back, and tokens tell it.
     #expect(throws: TokenAuthority.Refusal.otherHistory) {
       try restored.tokens.position(ofResumeToken: token, .chat, now: clock.now)
     }

@@ -108,7 +108,8 @@ import VencejoCrypto
     #expect(try await store.write { try $0.createChat(other, by: ana.key).chat.id } != first.id)
   }
 
-  @Test func sequencesAreContiguousAndTimesNeverGoBack() async throws {
+  @Test("Rule 1: order is the sequence, given under the chat in the same transaction")
+  func sequencesAreContiguousAndTimesNeverGoBack() async throws {
     let (ana, ben) = (try await user("ana"), try await user("ben"))
     let chat = try await chat(.direct, ana, [ben])
     var messages: [StoredMessage] = []
@@ -120,7 +121,8 @@ import VencejoCrypto
     #expect(zip(messages, messages.dropFirst()).allSatisfy { $0.sendTime < $1.sendTime })
   }
 
-  @Test func aMessageIDIsStoredOnceForEver() async throws {
+  @Test("Rule 4: a repeat of an id is answered with what is stored")
+  func aMessageIDIsStoredOnceForEver() async throws {
     let (ana, ben) = (try await user("ana"), try await user("ben"))
     let chat = try await chat(.direct, ana, [ben])
     let own = try await self.chat(.own, ben)
@@ -191,7 +193,8 @@ import VencejoCrypto
         == "MESSAGE_NOT_FOUND")
   }
 
-  @Test func markersMoveForwardOnlyAndUnreadFollows() async throws {
+  @Test("Rule 6: unread is derived from a marker that only moves forward")
+  func markersMoveForwardOnlyAndUnreadFollows() async throws {
     let (ana, ben) = (try await user("ana"), try await user("ben"))
     let chat = try await chat(.direct, ana, [ben])
     for index in 1...5 { try await send("\(index)", to: chat, by: ana) }

@@ -11,7 +11,8 @@ private let kind = EventKind(rawValue: 999)
   let scratch: Scratch
   init() throws { scratch = try Scratch() }
 
-  @Test func positionsAreContiguousAcrossFailuresAndRestarts() async throws {
+  @Test("Rule 2: positions are in the order of commits, without holes")
+  func positionsAreContiguousAcrossFailuresAndRestarts() async throws {
     let seen = Shared<[Int64]>([])
     struct Refused: Error {}
     for round in 0..<3 {

@@ -131,7 +131,8 @@ import VencejoCrypto
     #expect(events[2].user == ben.key)
   }
 
-  @Test func anAcknowledgedMessageSurvivesACrash() async throws {
+  @Test("Rule 4: what was answered is on the disk")
+  func anAcknowledgedMessageSurvivesACrash() async throws {
     let image = Shared<Scratch?>(nil)
     store.observe { [scratch] _ in image.set(try? scratch.crashImage()) }
     let message = try await send("acknowledged")

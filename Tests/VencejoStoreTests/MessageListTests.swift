@@ -66,7 +66,8 @@ import VencejoCrypto
     }
   }
 
-  @Test func tokensWalkTheWholeChatInEitherDirection() async throws {
+  @Test("Rule 19: pages stay in order whatever is written meanwhile")
+  func tokensWalkTheWholeChatInEitherDirection() async throws {
     var page = try await page(.around(15), 4)
     var all = page.messages.map(\.sequence)
     var token = page.olderToken

@@ -261,7 +261,10 @@ import VencejoSQLite
           Deletion(chat: chat.id, ranges: [SequenceRange(4, 5)], scope: .expired, actor: nil))
       ])
     #expect(reply.sequence == 5)
-    try await world.write { try $0.optimizeSearch() }
+    var steps = 1
+    while try await world.write({ [steps] in
+      try $0.optimizeSearch(isFirst: steps == 1, pages: 1)
+    }) { steps += 1 }
     world.store.close()
     let files = try world.scratch.read("vencejo.sqlite")
     let (isKept, isGone) = (contains(files, "stays"), !contains(files, "xyzzy"))

@@ -64,7 +64,8 @@ import VencejoCrypto
     #expect(refusal(token, by: later) == .forged)
   }
 
-  @Test func pageTokensBelongToTheirArguments() async throws {
+  @Test("Rule 19: a page token belongs to the other arguments")
+  func pageTokensBelongToTheirArguments() async throws {
     var keyset = KeysetWriter()
     keyset.int(-5)
     keyset.text("ä")

@@ -352,122 +352,140 @@ extension Chat {
       Ug9pbmNsdWRlUmVzb2x2ZWQicAoTTGlzdFJlcG9ydHNSZXNwb25zZRIxCgdyZXBvcnRzGAEgAygLMhcudmVuY2Vqby5jaGF0\
       LnYxLlJlcG9ydFIHcmVwb3J0cxImCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAlSDW5leHRQYWdlVG9rZW4iSgoUUmVzb2x2ZVJl\
       cG9ydFJlcXVlc3QSEgoEbmFtZRgBIAEoCVIEbmFtZRIeCgpyZXNvbHV0aW9uGAIgASgJUgpyZXNvbHV0aW9uIkgKFVJlc29s\
-      dmVSZXBvcnRSZXNwb25zZRIvCgZyZXBvcnQYASABKAsyFy52ZW5jZWpvLmNoYXQudjEuUmVwb3J0UgZyZXBvcnQihQEKEUV4\
+      dmVSZXBvcnRSZXNwb25zZRIvCgZyZXBvcnQYASABKAsyFy52ZW5jZWpvLmNoYXQudjEuUmVwb3J0UgZyZXBvcnQitgEKEUV4\
       cG9ydENoYXRSZXF1ZXN0EhIKBG5hbWUYASABKAlSBG5hbWUSNQoGZm9ybWF0GAIgASgOMh0udmVuY2Vqby5jaGF0LnYxLkV4\
-      cG9ydEZvcm1hdFIGZm9ybWF0EiUKDmFmdGVyX3NlcXVlbmNlGAMgASgDUg1hZnRlclNlcXVlbmNlIk8KEkV4cG9ydENoYXRS\
-      ZXNwb25zZRIUCgVjaHVuaxgBIAEoDFIFY2h1bmsSIwoNbGFzdF9zZXF1ZW5jZRgCIAEoA1IMbGFzdFNlcXVlbmNlKn8KDVBy\
-      ZXNlbmNlU3RhdGUSHgoaUFJFU0VOQ0VfU1RBVEVfVU5TUEVDSUZJRUQQABIZChVQUkVTRU5DRV9TVEFURV9PTkxJTkUQARIX\
-      ChNQUkVTRU5DRV9TVEFURV9BV0FZEAISGgoWUFJFU0VOQ0VfU1RBVEVfT0ZGTElORRADKnsKCENoYXRLaW5kEhkKFUNIQVRf\
-      S0lORF9VTlNQRUNJRklFRBAAEhQKEENIQVRfS0lORF9ESVJFQ1QQARITCg9DSEFUX0tJTkRfR1JPVVAQAhIVChFDSEFUX0tJ\
-      TkRfQ0hBTk5FTBADEhIKDkNIQVRfS0lORF9TRUxGEAQqhwEKCk1lbWJlclJvbGUSGwoXTUVNQkVSX1JPTEVfVU5TUEVDSUZJ\
-      RUQQABIWChJNRU1CRVJfUk9MRV9SRUFERVIQARIWChJNRU1CRVJfUk9MRV9NRU1CRVIQAhIVChFNRU1CRVJfUk9MRV9BRE1J\
-      ThADEhUKEU1FTUJFUl9ST0xFX09XTkVSEAQqqAEKC01lbWJlclN0YXRlEhwKGE1FTUJFUl9TVEFURV9VTlNQRUNJRklFRBAA\
-      EhcKE01FTUJFUl9TVEFURV9KT0lORUQQARIYChRNRU1CRVJfU1RBVEVfSU5WSVRFRBACEhUKEU1FTUJFUl9TVEFURV9MRUZU\
-      EAMSGAoUTUVNQkVSX1NUQVRFX1JFTU9WRUQQBBIXChNNRU1CRVJfU1RBVEVfQkFOTkVEEAUqsQIKDFN5c3RlbUFjdGlvbhId\
-      ChlTWVNURU1fQUNUSU9OX1VOU1BFQ0lGSUVEEAASHgoaU1lTVEVNX0FDVElPTl9DSEFUX0NSRUFURUQQARIfChtTWVNURU1f\
-      QUNUSU9OX01FTUJFUlNfQURERUQQAhIdChlTWVNURU1fQUNUSU9OX01FTUJFUl9MRUZUEAMSIAocU1lTVEVNX0FDVElPTl9N\
-      RU1CRVJfUkVNT1ZFRBAEEh4KGlNZU1RFTV9BQ1RJT05fUk9MRV9DSEFOR0VEEAUSHwobU1lTVEVNX0FDVElPTl9USVRMRV9D\
-      SEFOR0VEEAYSHQoZU1lTVEVNX0FDVElPTl9UVExfQ0hBTkdFRBAIEiAKHFNZU1RFTV9BQ1RJT05fTUVTU0FHRV9QSU5ORUQQ\
-      CSp/Cg1EZWxpdmVyeVN0YXRlEh4KGkRFTElWRVJZX1NUQVRFX1VOU1BFQ0lGSUVEEAASFwoTREVMSVZFUllfU1RBVEVfU0VO\
-      VBABEhwKGERFTElWRVJZX1NUQVRFX0RFTElWRVJFRBACEhcKE0RFTElWRVJZX1NUQVRFX1JFQUQQAyrVAQoQTm90aWZpY2F0\
-      aW9uS2luZBIhCh1OT1RJRklDQVRJT05fS0lORF9VTlNQRUNJRklFRBAAEh0KGU5PVElGSUNBVElPTl9LSU5EX01FU1NBR0UQ\
-      ARIdChlOT1RJRklDQVRJT05fS0lORF9NRU5USU9OEAISGwoXTk9USUZJQ0FUSU9OX0tJTkRfUkVQTFkQAxIeChpOT1RJRklD\
-      QVRJT05fS0lORF9SRUFDVElPThAEEiMKH05PVElGSUNBVElPTl9LSU5EX0FEREVEX1RPX0NIQVQQBSp6ChFQdXNoRW5kcG9p\
-      bnRTdGF0ZRIjCh9QVVNIX0VORFBPSU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASHgoaUFVTSF9FTkRQT0lOVF9TVEFURV9BQ1RJ\
-      VkUQARIgChxQVVNIX0VORFBPSU5UX1NUQVRFX0RJU0FCTEVEEAIqVwoKSG9va0Zvcm1hdBIbChdIT09LX0ZPUk1BVF9VTlNQ\
-      RUNJRklFRBAAEhQKEEhPT0tfRk9STUFUX0pTT04QARIWChJIT09LX0ZPUk1BVF9CSU5BUlkQAiq6AQoLUmVzZXRSZWFzb24S\
-      HAoYUkVTRVRfUkVBU09OX1VOU1BFQ0lGSUVEEAASHgoaUkVTRVRfUkVBU09OX1RPS0VOX0VYUElSRUQQARIeChpSRVNFVF9S\
-      RUFTT05fVE9LRU5fVU5LTk9XThACEh8KG1JFU0VUX1JFQVNPTl9UT09fRkFSX0JFSElORBADEiwKKFJFU0VUX1JFQVNPTl9T\
-      RVJWRVJfUkVTVE9SRURfRlJPTV9CQUNLVVAQBCr5AQoLQ2xvc2VSZWFzb24SHAoYQ0xPU0VfUkVBU09OX1VOU1BFQ0lGSUVE\
-      EAASIAocQ0xPU0VfUkVBU09OX1NFUlZFUl9EUkFJTklORxABEh4KGkNMT1NFX1JFQVNPTl9TTE9XX0NPTlNVTUVSEAISIwof\
-      Q0xPU0VfUkVBU09OX0NSRURFTlRJQUxfRVhQSVJFRBADEiAKHENMT1NFX1JFQVNPTl9TRVNTSU9OX1JFVk9LRUQQBBIYChRD\
-      TE9TRV9SRUFTT05fTUFYX0FHRRAFEikKJUNMT1NFX1JFQVNPTl9SRVBMQUNFRF9CWV9ORVdFUl9TVFJFQU0QBiqYAQoRQ2hh\
-      dFJlbW92YWxSZWFzb24SIwofQ0hBVF9SRU1PVkFMX1JFQVNPTl9VTlNQRUNJRklFRBAAEhwKGENIQVRfUkVNT1ZBTF9SRUFT\
-      T05fTEVGVBABEh8KG0NIQVRfUkVNT1ZBTF9SRUFTT05fUkVNT1ZFRBACEh8KG0NIQVRfUkVNT1ZBTF9SRUFTT05fREVMRVRF\
-      RBADKoABCgtUeXBpbmdTdGF0ZRIcChhUWVBJTkdfU1RBVEVfVU5TUEVDSUZJRUQQABIXChNUWVBJTkdfU1RBVEVfVFlQSU5H\
-      EAESIAocVFlQSU5HX1NUQVRFX1JFQ09SRElOR19BVURJTxACEhgKFFRZUElOR19TVEFURV9TVE9QUEVEEAMqfQoLRGVsZXRl\
-      U2NvcGUSHAoYREVMRVRFX1NDT1BFX1VOU1BFQ0lGSUVEEAASFwoTREVMRVRFX1NDT1BFX0ZPUl9NRRABEh0KGURFTEVURV9T\
-      Q09QRV9GT1JfRVZFUllPTkUQAhIYChRERUxFVEVfU0NPUEVfRVhQSVJFRBADKl8KDEV4cG9ydEZvcm1hdBIdChlFWFBPUlRf\
-      Rk9STUFUX1VOU1BFQ0lGSUVEEAASGAoURVhQT1JUX0ZPUk1BVF9OREpTT04QARIWChJFWFBPUlRfRk9STUFUX1RFWFQQAjKi\
-      KwoLQ2hhdFNlcnZpY2USVAoJU3Vic2NyaWJlEiEudmVuY2Vqby5jaGF0LnYxLlN1YnNjcmliZVJlcXVlc3QaIi52ZW5jZWpv\
-      LmNoYXQudjEuU3Vic2NyaWJlUmVzcG9uc2UwARJVCgpMaXN0RXZlbnRzEiIudmVuY2Vqby5jaGF0LnYxLkxpc3RFdmVudHNS\
-      ZXF1ZXN0GiMudmVuY2Vqby5jaGF0LnYxLkxpc3RFdmVudHNSZXNwb25zZRJVCgpHZXRQcm9maWxlEiIudmVuY2Vqby5jaGF0\
-      LnYxLkdldFByb2ZpbGVSZXF1ZXN0GiMudmVuY2Vqby5jaGF0LnYxLkdldFByb2ZpbGVSZXNwb25zZRJnChBCYXRjaEdldFBy\
-      b2ZpbGVzEigudmVuY2Vqby5jaGF0LnYxLkJhdGNoR2V0UHJvZmlsZXNSZXF1ZXN0GikudmVuY2Vqby5jaGF0LnYxLkJhdGNo\
-      R2V0UHJvZmlsZXNSZXNwb25zZRJeCg1VcGRhdGVQcm9maWxlEiUudmVuY2Vqby5jaGF0LnYxLlVwZGF0ZVByb2ZpbGVSZXF1\
-      ZXN0GiYudmVuY2Vqby5jaGF0LnYxLlVwZGF0ZVByb2ZpbGVSZXNwb25zZRJhCg5TZWFyY2hQcm9maWxlcxImLnZlbmNlam8u\
-      Y2hhdC52MS5TZWFyY2hQcm9maWxlc1JlcXVlc3QaJy52ZW5jZWpvLmNoYXQudjEuU2VhcmNoUHJvZmlsZXNSZXNwb25zZRJS\
-      CglCbG9ja1VzZXISIS52ZW5jZWpvLmNoYXQudjEuQmxvY2tVc2VyUmVxdWVzdBoiLnZlbmNlam8uY2hhdC52MS5CbG9ja1Vz\
-      ZXJSZXNwb25zZRJYCgtVbmJsb2NrVXNlchIjLnZlbmNlam8uY2hhdC52MS5VbmJsb2NrVXNlclJlcXVlc3QaJC52ZW5jZWpv\
-      LmNoYXQudjEuVW5ibG9ja1VzZXJSZXNwb25zZRJnChBMaXN0QmxvY2tlZFVzZXJzEigudmVuY2Vqby5jaGF0LnYxLkxpc3RC\
-      bG9ja2VkVXNlcnNSZXF1ZXN0GikudmVuY2Vqby5jaGF0LnYxLkxpc3RCbG9ja2VkVXNlcnNSZXNwb25zZRJVCgpDcmVhdGVD\
-      aGF0EiIudmVuY2Vqby5jaGF0LnYxLkNyZWF0ZUNoYXRSZXF1ZXN0GiMudmVuY2Vqby5jaGF0LnYxLkNyZWF0ZUNoYXRSZXNw\
-      b25zZRJMCgdHZXRDaGF0Eh8udmVuY2Vqby5jaGF0LnYxLkdldENoYXRSZXF1ZXN0GiAudmVuY2Vqby5jaGF0LnYxLkdldENo\
-      YXRSZXNwb25zZRJSCglMaXN0Q2hhdHMSIS52ZW5jZWpvLmNoYXQudjEuTGlzdENoYXRzUmVxdWVzdBoiLnZlbmNlam8uY2hh\
-      dC52MS5MaXN0Q2hhdHNSZXNwb25zZRJVCgpVcGRhdGVDaGF0EiIudmVuY2Vqby5jaGF0LnYxLlVwZGF0ZUNoYXRSZXF1ZXN0\
-      GiMudmVuY2Vqby5jaGF0LnYxLlVwZGF0ZUNoYXRSZXNwb25zZRJVCgpEZWxldGVDaGF0EiIudmVuY2Vqby5jaGF0LnYxLkRl\
-      bGV0ZUNoYXRSZXF1ZXN0GiMudmVuY2Vqby5jaGF0LnYxLkRlbGV0ZUNoYXRSZXNwb25zZRJSCglMZWF2ZUNoYXQSIS52ZW5j\
-      ZWpvLmNoYXQudjEuTGVhdmVDaGF0UmVxdWVzdBoiLnZlbmNlam8uY2hhdC52MS5MZWF2ZUNoYXRSZXNwb25zZRJSCglDbGVh\
-      ckNoYXQSIS52ZW5jZWpvLmNoYXQudjEuQ2xlYXJDaGF0UmVxdWVzdBoiLnZlbmNlam8uY2hhdC52MS5DbGVhckNoYXRSZXNw\
-      b25zZRJtChJVcGRhdGVDaGF0U2V0dGluZ3MSKi52ZW5jZWpvLmNoYXQudjEuVXBkYXRlQ2hhdFNldHRpbmdzUmVxdWVzdBor\
-      LnZlbmNlam8uY2hhdC52MS5VcGRhdGVDaGF0U2V0dGluZ3NSZXNwb25zZRJYCgtMaXN0TWVtYmVycxIjLnZlbmNlam8uY2hh\
-      dC52MS5MaXN0TWVtYmVyc1JlcXVlc3QaJC52ZW5jZWpvLmNoYXQudjEuTGlzdE1lbWJlcnNSZXNwb25zZRJVCgpBZGRNZW1i\
-      ZXJzEiIudmVuY2Vqby5jaGF0LnYxLkFkZE1lbWJlcnNSZXF1ZXN0GiMudmVuY2Vqby5jaGF0LnYxLkFkZE1lbWJlcnNSZXNw\
-      b25zZRJbCgxVcGRhdGVNZW1iZXISJC52ZW5jZWpvLmNoYXQudjEuVXBkYXRlTWVtYmVyUmVxdWVzdBolLnZlbmNlam8uY2hh\
-      dC52MS5VcGRhdGVNZW1iZXJSZXNwb25zZRJbCgxSZW1vdmVNZW1iZXISJC52ZW5jZWpvLmNoYXQudjEuUmVtb3ZlTWVtYmVy\
-      UmVxdWVzdBolLnZlbmNlam8uY2hhdC52MS5SZW1vdmVNZW1iZXJSZXNwb25zZRJbCgxDcmVhdGVJbnZpdGUSJC52ZW5jZWpv\
-      LmNoYXQudjEuQ3JlYXRlSW52aXRlUmVxdWVzdBolLnZlbmNlam8uY2hhdC52MS5DcmVhdGVJbnZpdGVSZXNwb25zZRJYCgtM\
-      aXN0SW52aXRlcxIjLnZlbmNlam8uY2hhdC52MS5MaXN0SW52aXRlc1JlcXVlc3QaJC52ZW5jZWpvLmNoYXQudjEuTGlzdElu\
-      dml0ZXNSZXNwb25zZRJbCgxSZXZva2VJbnZpdGUSJC52ZW5jZWpvLmNoYXQudjEuUmV2b2tlSW52aXRlUmVxdWVzdBolLnZl\
-      bmNlam8uY2hhdC52MS5SZXZva2VJbnZpdGVSZXNwb25zZRJPCghKb2luQ2hhdBIgLnZlbmNlam8uY2hhdC52MS5Kb2luQ2hh\
-      dFJlcXVlc3QaIS52ZW5jZWpvLmNoYXQudjEuSm9pbkNoYXRSZXNwb25zZRJnChBMaXN0Sm9pblJlcXVlc3RzEigudmVuY2Vq\
-      by5jaGF0LnYxLkxpc3RKb2luUmVxdWVzdHNSZXF1ZXN0GikudmVuY2Vqby5jaGF0LnYxLkxpc3RKb2luUmVxdWVzdHNSZXNw\
-      b25zZRJqChFBbnN3ZXJKb2luUmVxdWVzdBIpLnZlbmNlam8uY2hhdC52MS5BbnN3ZXJKb2luUmVxdWVzdFJlcXVlc3QaKi52\
-      ZW5jZWpvLmNoYXQudjEuQW5zd2VySm9pblJlcXVlc3RSZXNwb25zZRJYCgtTZW5kTWVzc2FnZRIjLnZlbmNlam8uY2hhdC52\
-      MS5TZW5kTWVzc2FnZVJlcXVlc3QaJC52ZW5jZWpvLmNoYXQudjEuU2VuZE1lc3NhZ2VSZXNwb25zZRJVCgpHZXRNZXNzYWdl\
-      EiIudmVuY2Vqby5jaGF0LnYxLkdldE1lc3NhZ2VSZXF1ZXN0GiMudmVuY2Vqby5jaGF0LnYxLkdldE1lc3NhZ2VSZXNwb25z\
-      ZRJbCgxMaXN0TWVzc2FnZXMSJC52ZW5jZWpvLmNoYXQudjEuTGlzdE1lc3NhZ2VzUmVxdWVzdBolLnZlbmNlam8uY2hhdC52\
-      MS5MaXN0TWVzc2FnZXNSZXNwb25zZRJYCgtFZGl0TWVzc2FnZRIjLnZlbmNlam8uY2hhdC52MS5FZGl0TWVzc2FnZVJlcXVl\
-      c3QaJC52ZW5jZWpvLmNoYXQudjEuRWRpdE1lc3NhZ2VSZXNwb25zZRJhCg5EZWxldGVNZXNzYWdlcxImLnZlbmNlam8uY2hh\
-      dC52MS5EZWxldGVNZXNzYWdlc1JlcXVlc3QaJy52ZW5jZWpvLmNoYXQudjEuRGVsZXRlTWVzc2FnZXNSZXNwb25zZRJkCg9G\
-      b3J3YXJkTWVzc2FnZXMSJy52ZW5jZWpvLmNoYXQudjEuRm9yd2FyZE1lc3NhZ2VzUmVxdWVzdBooLnZlbmNlam8uY2hhdC52\
-      MS5Gb3J3YXJkTWVzc2FnZXNSZXNwb25zZRJYCgtTZXRSZWFjdGlvbhIjLnZlbmNlam8uY2hhdC52MS5TZXRSZWFjdGlvblJl\
-      cXVlc3QaJC52ZW5jZWpvLmNoYXQudjEuU2V0UmVhY3Rpb25SZXNwb25zZRJeCg1MaXN0UmVhY3Rpb25zEiUudmVuY2Vqby5j\
-      aGF0LnYxLkxpc3RSZWFjdGlvbnNSZXF1ZXN0GiYudmVuY2Vqby5jaGF0LnYxLkxpc3RSZWFjdGlvbnNSZXNwb25zZRJPCghW\
-      b3RlUG9sbBIgLnZlbmNlam8uY2hhdC52MS5Wb3RlUG9sbFJlcXVlc3QaIS52ZW5jZWpvLmNoYXQudjEuVm90ZVBvbGxSZXNw\
-      b25zZRJnChBTZXRNZXNzYWdlUGlubmVkEigudmVuY2Vqby5jaGF0LnYxLlNldE1lc3NhZ2VQaW5uZWRSZXF1ZXN0GikudmVu\
-      Y2Vqby5jaGF0LnYxLlNldE1lc3NhZ2VQaW5uZWRSZXNwb25zZRJqChFTZXRNZXNzYWdlU3RhcnJlZBIpLnZlbmNlam8uY2hh\
-      dC52MS5TZXRNZXNzYWdlU3RhcnJlZFJlcXVlc3QaKi52ZW5jZWpvLmNoYXQudjEuU2V0TWVzc2FnZVN0YXJyZWRSZXNwb25z\
-      ZRJhCg5TZWFyY2hNZXNzYWdlcxImLnZlbmNlam8uY2hhdC52MS5TZWFyY2hNZXNzYWdlc1JlcXVlc3QaJy52ZW5jZWpvLmNo\
-      YXQudjEuU2VhcmNoTWVzc2FnZXNSZXNwb25zZRJPCghNYXJrUmVhZBIgLnZlbmNlam8uY2hhdC52MS5NYXJrUmVhZFJlcXVl\
-      c3QaIS52ZW5jZWpvLmNoYXQudjEuTWFya1JlYWRSZXNwb25zZRJeCg1NYXJrRGVsaXZlcmVkEiUudmVuY2Vqby5jaGF0LnYx\
-      Lk1hcmtEZWxpdmVyZWRSZXF1ZXN0GiYudmVuY2Vqby5jaGF0LnYxLk1hcmtEZWxpdmVyZWRSZXNwb25zZRJbCgxMaXN0UmVj\
-      ZWlwdHMSJC52ZW5jZWpvLmNoYXQudjEuTGlzdFJlY2VpcHRzUmVxdWVzdBolLnZlbmNlam8uY2hhdC52MS5MaXN0UmVjZWlw\
-      dHNSZXNwb25zZRJnChBHZXRVbnJlYWRTdW1tYXJ5EigudmVuY2Vqby5jaGF0LnYxLkdldFVucmVhZFN1bW1hcnlSZXF1ZXN0\
-      GikudmVuY2Vqby5jaGF0LnYxLkdldFVucmVhZFN1bW1hcnlSZXNwb25zZRJVCgpTZW5kVHlwaW5nEiIudmVuY2Vqby5jaGF0\
-      LnYxLlNlbmRUeXBpbmdSZXF1ZXN0GiMudmVuY2Vqby5jaGF0LnYxLlNlbmRUeXBpbmdSZXNwb25zZRJYCgtTZXRQcmVzZW5j\
-      ZRIjLnZlbmNlam8uY2hhdC52MS5TZXRQcmVzZW5jZVJlcXVlc3QaJC52ZW5jZWpvLmNoYXQudjEuU2V0UHJlc2VuY2VSZXNw\
-      b25zZRJpChBVcGxvYWRBdHRhY2htZW50EigudmVuY2Vqby5jaGF0LnYxLlVwbG9hZEF0dGFjaG1lbnRSZXF1ZXN0GikudmVu\
-      Y2Vqby5jaGF0LnYxLlVwbG9hZEF0dGFjaG1lbnRSZXNwb25zZSgBEnAKE0dldEF0dGFjaG1lbnRVcGxvYWQSKy52ZW5jZWpv\
-      LmNoYXQudjEuR2V0QXR0YWNobWVudFVwbG9hZFJlcXVlc3QaLC52ZW5jZWpvLmNoYXQudjEuR2V0QXR0YWNobWVudFVwbG9h\
-      ZFJlc3BvbnNlEl4KDUdldEF0dGFjaG1lbnQSJS52ZW5jZWpvLmNoYXQudjEuR2V0QXR0YWNobWVudFJlcXVlc3QaJi52ZW5j\
-      ZWpvLmNoYXQudjEuR2V0QXR0YWNobWVudFJlc3BvbnNlEm8KEkRvd25sb2FkQXR0YWNobWVudBIqLnZlbmNlam8uY2hhdC52\
-      MS5Eb3dubG9hZEF0dGFjaG1lbnRSZXF1ZXN0GisudmVuY2Vqby5jaGF0LnYxLkRvd25sb2FkQXR0YWNobWVudFJlc3BvbnNl\
-      MAESagoRTGlzdE5vdGlmaWNhdGlvbnMSKS52ZW5jZWpvLmNoYXQudjEuTGlzdE5vdGlmaWNhdGlvbnNSZXF1ZXN0GioudmVu\
-      Y2Vqby5jaGF0LnYxLkxpc3ROb3RpZmljYXRpb25zUmVzcG9uc2USdgoVTWFya05vdGlmaWNhdGlvbnNSZWFkEi0udmVuY2Vq\
-      by5jaGF0LnYxLk1hcmtOb3RpZmljYXRpb25zUmVhZFJlcXVlc3QaLi52ZW5jZWpvLmNoYXQudjEuTWFya05vdGlmaWNhdGlv\
-      bnNSZWFkUmVzcG9uc2USbQoSQ3JlYXRlUHVzaEVuZHBvaW50EioudmVuY2Vqby5jaGF0LnYxLkNyZWF0ZVB1c2hFbmRwb2lu\
-      dFJlcXVlc3QaKy52ZW5jZWpvLmNoYXQudjEuQ3JlYXRlUHVzaEVuZHBvaW50UmVzcG9uc2USagoRTGlzdFB1c2hFbmRwb2lu\
-      dHMSKS52ZW5jZWpvLmNoYXQudjEuTGlzdFB1c2hFbmRwb2ludHNSZXF1ZXN0GioudmVuY2Vqby5jaGF0LnYxLkxpc3RQdXNo\
-      RW5kcG9pbnRzUmVzcG9uc2USbQoSRGVsZXRlUHVzaEVuZHBvaW50EioudmVuY2Vqby5jaGF0LnYxLkRlbGV0ZVB1c2hFbmRw\
-      b2ludFJlcXVlc3QaKy52ZW5jZWpvLmNoYXQudjEuRGVsZXRlUHVzaEVuZHBvaW50UmVzcG9uc2USXgoNUmVwb3J0TWVzc2Fn\
-      ZRIlLnZlbmNlam8uY2hhdC52MS5SZXBvcnRNZXNzYWdlUmVxdWVzdBomLnZlbmNlam8uY2hhdC52MS5SZXBvcnRNZXNzYWdl\
-      UmVzcG9uc2USWAoLTGlzdFJlcG9ydHMSIy52ZW5jZWpvLmNoYXQudjEuTGlzdFJlcG9ydHNSZXF1ZXN0GiQudmVuY2Vqby5j\
-      aGF0LnYxLkxpc3RSZXBvcnRzUmVzcG9uc2USXgoNUmVzb2x2ZVJlcG9ydBIlLnZlbmNlam8uY2hhdC52MS5SZXNvbHZlUmVw\
-      b3J0UmVxdWVzdBomLnZlbmNlam8uY2hhdC52MS5SZXNvbHZlUmVwb3J0UmVzcG9uc2USVwoKRXhwb3J0Q2hhdBIiLnZlbmNl\
-      am8uY2hhdC52MS5FeHBvcnRDaGF0UmVxdWVzdBojLnZlbmNlam8uY2hhdC52MS5FeHBvcnRDaGF0UmVzcG9uc2UwAUJhChNk\
-      ZXYudmVuY2Vqby5jaGF0LnYxUAFaInZlbmNlam8uZXhhbXBsZS9nZW4vY2hhdC92MTtjaGF0djGqAg9WZW5jZWpvLkNoYXQu\
-      VjHqAhFWZW5jZWpvOjpDaGF0OjpWMWIGcHJvdG8z
+      cG9ydEZvcm1hdFIGZm9ybWF0EiUKDmFmdGVyX3NlcXVlbmNlGAMgASgDUg1hZnRlclNlcXVlbmNlEi8KE2luY2x1ZGVfYXR0\
+      YWNobWVudHMYBCABKAhSEmluY2x1ZGVBdHRhY2htZW50cyLKAQoKRXhwb3J0TGluZRI3CgZoZWFkZXIYASABKAsyHS52ZW5j\
+      ZWpvLmNoYXQudjEuRXhwb3J0SGVhZGVySABSBmhlYWRlchI0CgdtZXNzYWdlGAIgASgLMhgudmVuY2Vqby5jaGF0LnYxLk1l\
+      c3NhZ2VIAFIHbWVzc2FnZRJFCgphdHRhY2htZW50GAMgASgLMiMudmVuY2Vqby5jaGF0LnYxLkV4cG9ydGVkQXR0YWNobWVu\
+      dEgAUgphdHRhY2htZW50QgYKBGxpbmUixgEKDEV4cG9ydEhlYWRlchIYCgd2ZXJzaW9uGAEgASgFUgd2ZXJzaW9uEikKBGNo\
+      YXQYAiABKAsyFS52ZW5jZWpvLmNoYXQudjEuQ2hhdFIEY2hhdBI0Cghwcm9maWxlcxgDIAMoCzIYLnZlbmNlam8uY2hhdC52\
+      MS5Qcm9maWxlUghwcm9maWxlcxI7CgtleHBvcnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBSCmV4\
+      cG9ydFRpbWUifQoSRXhwb3J0ZWRBdHRhY2htZW50EjsKCmF0dGFjaG1lbnQYASABKAsyGy52ZW5jZWpvLmNoYXQudjEuQXR0\
+      YWNobWVudFIKYXR0YWNobWVudBIWCgZvZmZzZXQYAiABKANSBm9mZnNldBISCgRkYXRhGAMgASgMUgRkYXRhIk8KEkV4cG9y\
+      dENoYXRSZXNwb25zZRIUCgVjaHVuaxgBIAEoDFIFY2h1bmsSIwoNbGFzdF9zZXF1ZW5jZRgCIAEoA1IMbGFzdFNlcXVlbmNl\
+      Im8KEUltcG9ydENoYXRSZXF1ZXN0EjcKBmhlYWRlchgBIAEoCzIdLnZlbmNlam8uY2hhdC52MS5JbXBvcnRIZWFkZXJIAFIG\
+      aGVhZGVyEhYKBWNodW5rGAIgASgMSABSBWNodW5rQgkKB3BheWxvYWQiygIKDEltcG9ydEhlYWRlchI1CgZmb3JtYXQYASAB\
+      KA4yHS52ZW5jZWpvLmNoYXQudjEuRXhwb3J0Rm9ybWF0UgZmb3JtYXQSEgoEY2hhdBgCIAEoCVIEY2hhdBJECgdzZW5kZXJz\
+      GAMgAygLMioudmVuY2Vqby5jaGF0LnYxLkltcG9ydEhlYWRlci5TZW5kZXJzRW50cnlSB3NlbmRlcnMSHQoKcmVxdWVzdF9p\
+      ZBgEIAEoCVIJcmVxdWVzdElkEhQKBXRpdGxlGAUgASgJUgV0aXRsZRI4Cgp1dGNfb2Zmc2V0GAYgASgLMhkuZ29vZ2xlLnBy\
+      b3RvYnVmLkR1cmF0aW9uUgl1dGNPZmZzZXQaOgoMU2VuZGVyc0VudHJ5EhAKA2tleRgBIAEoCVIDa2V5EhQKBXZhbHVlGAIg\
+      ASgJUgV2YWx1ZToCOAEipwEKEkltcG9ydENoYXRSZXNwb25zZRIpCgRjaGF0GAEgASgLMhUudmVuY2Vqby5jaGF0LnYxLkNo\
+      YXRSBGNoYXQSJQoOaW1wb3J0ZWRfY291bnQYAiABKANSDWltcG9ydGVkQ291bnQSIwoNc2tpcHBlZF9jb3VudBgDIAEoA1IM\
+      c2tpcHBlZENvdW50EhoKCHdhcm5pbmdzGAQgAygJUgh3YXJuaW5ncyp/Cg1QcmVzZW5jZVN0YXRlEh4KGlBSRVNFTkNFX1NU\
+      QVRFX1VOU1BFQ0lGSUVEEAASGQoVUFJFU0VOQ0VfU1RBVEVfT05MSU5FEAESFwoTUFJFU0VOQ0VfU1RBVEVfQVdBWRACEhoK\
+      FlBSRVNFTkNFX1NUQVRFX09GRkxJTkUQAyp7CghDaGF0S2luZBIZChVDSEFUX0tJTkRfVU5TUEVDSUZJRUQQABIUChBDSEFU\
+      X0tJTkRfRElSRUNUEAESEwoPQ0hBVF9LSU5EX0dST1VQEAISFQoRQ0hBVF9LSU5EX0NIQU5ORUwQAxISCg5DSEFUX0tJTkRf\
+      U0VMRhAEKocBCgpNZW1iZXJSb2xlEhsKF01FTUJFUl9ST0xFX1VOU1BFQ0lGSUVEEAASFgoSTUVNQkVSX1JPTEVfUkVBREVS\
+      EAESFgoSTUVNQkVSX1JPTEVfTUVNQkVSEAISFQoRTUVNQkVSX1JPTEVfQURNSU4QAxIVChFNRU1CRVJfUk9MRV9PV05FUhAE\
+      KqgBCgtNZW1iZXJTdGF0ZRIcChhNRU1CRVJfU1RBVEVfVU5TUEVDSUZJRUQQABIXChNNRU1CRVJfU1RBVEVfSk9JTkVEEAES\
+      GAoUTUVNQkVSX1NUQVRFX0lOVklURUQQAhIVChFNRU1CRVJfU1RBVEVfTEVGVBADEhgKFE1FTUJFUl9TVEFURV9SRU1PVkVE\
+      EAQSFwoTTUVNQkVSX1NUQVRFX0JBTk5FRBAFKrECCgxTeXN0ZW1BY3Rpb24SHQoZU1lTVEVNX0FDVElPTl9VTlNQRUNJRklF\
+      RBAAEh4KGlNZU1RFTV9BQ1RJT05fQ0hBVF9DUkVBVEVEEAESHwobU1lTVEVNX0FDVElPTl9NRU1CRVJTX0FEREVEEAISHQoZ\
+      U1lTVEVNX0FDVElPTl9NRU1CRVJfTEVGVBADEiAKHFNZU1RFTV9BQ1RJT05fTUVNQkVSX1JFTU9WRUQQBBIeChpTWVNURU1f\
+      QUNUSU9OX1JPTEVfQ0hBTkdFRBAFEh8KG1NZU1RFTV9BQ1RJT05fVElUTEVfQ0hBTkdFRBAGEh0KGVNZU1RFTV9BQ1RJT05f\
+      VFRMX0NIQU5HRUQQCBIgChxTWVNURU1fQUNUSU9OX01FU1NBR0VfUElOTkVEEAkqfwoNRGVsaXZlcnlTdGF0ZRIeChpERUxJ\
+      VkVSWV9TVEFURV9VTlNQRUNJRklFRBAAEhcKE0RFTElWRVJZX1NUQVRFX1NFTlQQARIcChhERUxJVkVSWV9TVEFURV9ERUxJ\
+      VkVSRUQQAhIXChNERUxJVkVSWV9TVEFURV9SRUFEEAMq1QEKEE5vdGlmaWNhdGlvbktpbmQSIQodTk9USUZJQ0FUSU9OX0tJ\
+      TkRfVU5TUEVDSUZJRUQQABIdChlOT1RJRklDQVRJT05fS0lORF9NRVNTQUdFEAESHQoZTk9USUZJQ0FUSU9OX0tJTkRfTUVO\
+      VElPThACEhsKF05PVElGSUNBVElPTl9LSU5EX1JFUExZEAMSHgoaTk9USUZJQ0FUSU9OX0tJTkRfUkVBQ1RJT04QBBIjCh9O\
+      T1RJRklDQVRJT05fS0lORF9BRERFRF9UT19DSEFUEAUqegoRUHVzaEVuZHBvaW50U3RhdGUSIwofUFVTSF9FTkRQT0lOVF9T\
+      VEFURV9VTlNQRUNJRklFRBAAEh4KGlBVU0hfRU5EUE9JTlRfU1RBVEVfQUNUSVZFEAESIAocUFVTSF9FTkRQT0lOVF9TVEFU\
+      RV9ESVNBQkxFRBACKlcKCkhvb2tGb3JtYXQSGwoXSE9PS19GT1JNQVRfVU5TUEVDSUZJRUQQABIUChBIT09LX0ZPUk1BVF9K\
+      U09OEAESFgoSSE9PS19GT1JNQVRfQklOQVJZEAIqugEKC1Jlc2V0UmVhc29uEhwKGFJFU0VUX1JFQVNPTl9VTlNQRUNJRklF\
+      RBAAEh4KGlJFU0VUX1JFQVNPTl9UT0tFTl9FWFBJUkVEEAESHgoaUkVTRVRfUkVBU09OX1RPS0VOX1VOS05PV04QAhIfChtS\
+      RVNFVF9SRUFTT05fVE9PX0ZBUl9CRUhJTkQQAxIsCihSRVNFVF9SRUFTT05fU0VSVkVSX1JFU1RPUkVEX0ZST01fQkFDS1VQ\
+      EAQq+QEKC0Nsb3NlUmVhc29uEhwKGENMT1NFX1JFQVNPTl9VTlNQRUNJRklFRBAAEiAKHENMT1NFX1JFQVNPTl9TRVJWRVJf\
+      RFJBSU5JTkcQARIeChpDTE9TRV9SRUFTT05fU0xPV19DT05TVU1FUhACEiMKH0NMT1NFX1JFQVNPTl9DUkVERU5USUFMX0VY\
+      UElSRUQQAxIgChxDTE9TRV9SRUFTT05fU0VTU0lPTl9SRVZPS0VEEAQSGAoUQ0xPU0VfUkVBU09OX01BWF9BR0UQBRIpCiVD\
+      TE9TRV9SRUFTT05fUkVQTEFDRURfQllfTkVXRVJfU1RSRUFNEAYqmAEKEUNoYXRSZW1vdmFsUmVhc29uEiMKH0NIQVRfUkVN\
+      T1ZBTF9SRUFTT05fVU5TUEVDSUZJRUQQABIcChhDSEFUX1JFTU9WQUxfUkVBU09OX0xFRlQQARIfChtDSEFUX1JFTU9WQUxf\
+      UkVBU09OX1JFTU9WRUQQAhIfChtDSEFUX1JFTU9WQUxfUkVBU09OX0RFTEVURUQQAyqAAQoLVHlwaW5nU3RhdGUSHAoYVFlQ\
+      SU5HX1NUQVRFX1VOU1BFQ0lGSUVEEAASFwoTVFlQSU5HX1NUQVRFX1RZUElORxABEiAKHFRZUElOR19TVEFURV9SRUNPUkRJ\
+      TkdfQVVESU8QAhIYChRUWVBJTkdfU1RBVEVfU1RPUFBFRBADKn0KC0RlbGV0ZVNjb3BlEhwKGERFTEVURV9TQ09QRV9VTlNQ\
+      RUNJRklFRBAAEhcKE0RFTEVURV9TQ09QRV9GT1JfTUUQARIdChlERUxFVEVfU0NPUEVfRk9SX0VWRVJZT05FEAISGAoUREVM\
+      RVRFX1NDT1BFX0VYUElSRUQQAypfCgxFeHBvcnRGb3JtYXQSHQoZRVhQT1JUX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhgKFEVY\
+      UE9SVF9GT1JNQVRfTkRKU09OEAESFgoSRVhQT1JUX0ZPUk1BVF9URVhUEAIy+ysKC0NoYXRTZXJ2aWNlElQKCVN1YnNjcmli\
+      ZRIhLnZlbmNlam8uY2hhdC52MS5TdWJzY3JpYmVSZXF1ZXN0GiIudmVuY2Vqby5jaGF0LnYxLlN1YnNjcmliZVJlc3BvbnNl\
+      MAESVQoKTGlzdEV2ZW50cxIiLnZlbmNlam8uY2hhdC52MS5MaXN0RXZlbnRzUmVxdWVzdBojLnZlbmNlam8uY2hhdC52MS5M\
+      aXN0RXZlbnRzUmVzcG9uc2USVQoKR2V0UHJvZmlsZRIiLnZlbmNlam8uY2hhdC52MS5HZXRQcm9maWxlUmVxdWVzdBojLnZl\
+      bmNlam8uY2hhdC52MS5HZXRQcm9maWxlUmVzcG9uc2USZwoQQmF0Y2hHZXRQcm9maWxlcxIoLnZlbmNlam8uY2hhdC52MS5C\
+      YXRjaEdldFByb2ZpbGVzUmVxdWVzdBopLnZlbmNlam8uY2hhdC52MS5CYXRjaEdldFByb2ZpbGVzUmVzcG9uc2USXgoNVXBk\
+      YXRlUHJvZmlsZRIlLnZlbmNlam8uY2hhdC52MS5VcGRhdGVQcm9maWxlUmVxdWVzdBomLnZlbmNlam8uY2hhdC52MS5VcGRh\
+      dGVQcm9maWxlUmVzcG9uc2USYQoOU2VhcmNoUHJvZmlsZXMSJi52ZW5jZWpvLmNoYXQudjEuU2VhcmNoUHJvZmlsZXNSZXF1\
+      ZXN0GicudmVuY2Vqby5jaGF0LnYxLlNlYXJjaFByb2ZpbGVzUmVzcG9uc2USUgoJQmxvY2tVc2VyEiEudmVuY2Vqby5jaGF0\
+      LnYxLkJsb2NrVXNlclJlcXVlc3QaIi52ZW5jZWpvLmNoYXQudjEuQmxvY2tVc2VyUmVzcG9uc2USWAoLVW5ibG9ja1VzZXIS\
+      Iy52ZW5jZWpvLmNoYXQudjEuVW5ibG9ja1VzZXJSZXF1ZXN0GiQudmVuY2Vqby5jaGF0LnYxLlVuYmxvY2tVc2VyUmVzcG9u\
+      c2USZwoQTGlzdEJsb2NrZWRVc2VycxIoLnZlbmNlam8uY2hhdC52MS5MaXN0QmxvY2tlZFVzZXJzUmVxdWVzdBopLnZlbmNl\
+      am8uY2hhdC52MS5MaXN0QmxvY2tlZFVzZXJzUmVzcG9uc2USVQoKQ3JlYXRlQ2hhdBIiLnZlbmNlam8uY2hhdC52MS5DcmVh\
+      dGVDaGF0UmVxdWVzdBojLnZlbmNlam8uY2hhdC52MS5DcmVhdGVDaGF0UmVzcG9uc2USTAoHR2V0Q2hhdBIfLnZlbmNlam8u\
+      Y2hhdC52MS5HZXRDaGF0UmVxdWVzdBogLnZlbmNlam8uY2hhdC52MS5HZXRDaGF0UmVzcG9uc2USUgoJTGlzdENoYXRzEiEu\
+      dmVuY2Vqby5jaGF0LnYxLkxpc3RDaGF0c1JlcXVlc3QaIi52ZW5jZWpvLmNoYXQudjEuTGlzdENoYXRzUmVzcG9uc2USVQoK\
+      VXBkYXRlQ2hhdBIiLnZlbmNlam8uY2hhdC52MS5VcGRhdGVDaGF0UmVxdWVzdBojLnZlbmNlam8uY2hhdC52MS5VcGRhdGVD\
+      aGF0UmVzcG9uc2USVQoKRGVsZXRlQ2hhdBIiLnZlbmNlam8uY2hhdC52MS5EZWxldGVDaGF0UmVxdWVzdBojLnZlbmNlam8u\
+      Y2hhdC52MS5EZWxldGVDaGF0UmVzcG9uc2USUgoJTGVhdmVDaGF0EiEudmVuY2Vqby5jaGF0LnYxLkxlYXZlQ2hhdFJlcXVl\
+      c3QaIi52ZW5jZWpvLmNoYXQudjEuTGVhdmVDaGF0UmVzcG9uc2USUgoJQ2xlYXJDaGF0EiEudmVuY2Vqby5jaGF0LnYxLkNs\
+      ZWFyQ2hhdFJlcXVlc3QaIi52ZW5jZWpvLmNoYXQudjEuQ2xlYXJDaGF0UmVzcG9uc2USbQoSVXBkYXRlQ2hhdFNldHRpbmdz\
+      EioudmVuY2Vqby5jaGF0LnYxLlVwZGF0ZUNoYXRTZXR0aW5nc1JlcXVlc3QaKy52ZW5jZWpvLmNoYXQudjEuVXBkYXRlQ2hh\
+      dFNldHRpbmdzUmVzcG9uc2USWAoLTGlzdE1lbWJlcnMSIy52ZW5jZWpvLmNoYXQudjEuTGlzdE1lbWJlcnNSZXF1ZXN0GiQu\
+      dmVuY2Vqby5jaGF0LnYxLkxpc3RNZW1iZXJzUmVzcG9uc2USVQoKQWRkTWVtYmVycxIiLnZlbmNlam8uY2hhdC52MS5BZGRN\
+      ZW1iZXJzUmVxdWVzdBojLnZlbmNlam8uY2hhdC52MS5BZGRNZW1iZXJzUmVzcG9uc2USWwoMVXBkYXRlTWVtYmVyEiQudmVu\
+      Y2Vqby5jaGF0LnYxLlVwZGF0ZU1lbWJlclJlcXVlc3QaJS52ZW5jZWpvLmNoYXQudjEuVXBkYXRlTWVtYmVyUmVzcG9uc2US\
+      WwoMUmVtb3ZlTWVtYmVyEiQudmVuY2Vqby5jaGF0LnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaJS52ZW5jZWpvLmNoYXQudjEu\
+      UmVtb3ZlTWVtYmVyUmVzcG9uc2USWwoMQ3JlYXRlSW52aXRlEiQudmVuY2Vqby5jaGF0LnYxLkNyZWF0ZUludml0ZVJlcXVl\
+      c3QaJS52ZW5jZWpvLmNoYXQudjEuQ3JlYXRlSW52aXRlUmVzcG9uc2USWAoLTGlzdEludml0ZXMSIy52ZW5jZWpvLmNoYXQu\
+      djEuTGlzdEludml0ZXNSZXF1ZXN0GiQudmVuY2Vqby5jaGF0LnYxLkxpc3RJbnZpdGVzUmVzcG9uc2USWwoMUmV2b2tlSW52\
+      aXRlEiQudmVuY2Vqby5jaGF0LnYxLlJldm9rZUludml0ZVJlcXVlc3QaJS52ZW5jZWpvLmNoYXQudjEuUmV2b2tlSW52aXRl\
+      UmVzcG9uc2USTwoISm9pbkNoYXQSIC52ZW5jZWpvLmNoYXQudjEuSm9pbkNoYXRSZXF1ZXN0GiEudmVuY2Vqby5jaGF0LnYx\
+      LkpvaW5DaGF0UmVzcG9uc2USZwoQTGlzdEpvaW5SZXF1ZXN0cxIoLnZlbmNlam8uY2hhdC52MS5MaXN0Sm9pblJlcXVlc3Rz\
+      UmVxdWVzdBopLnZlbmNlam8uY2hhdC52MS5MaXN0Sm9pblJlcXVlc3RzUmVzcG9uc2USagoRQW5zd2VySm9pblJlcXVlc3QS\
+      KS52ZW5jZWpvLmNoYXQudjEuQW5zd2VySm9pblJlcXVlc3RSZXF1ZXN0GioudmVuY2Vqby5jaGF0LnYxLkFuc3dlckpvaW5S\
+      ZXF1ZXN0UmVzcG9uc2USWAoLU2VuZE1lc3NhZ2USIy52ZW5jZWpvLmNoYXQudjEuU2VuZE1lc3NhZ2VSZXF1ZXN0GiQudmVu\
+      Y2Vqby5jaGF0LnYxLlNlbmRNZXNzYWdlUmVzcG9uc2USVQoKR2V0TWVzc2FnZRIiLnZlbmNlam8uY2hhdC52MS5HZXRNZXNz\
+      YWdlUmVxdWVzdBojLnZlbmNlam8uY2hhdC52MS5HZXRNZXNzYWdlUmVzcG9uc2USWwoMTGlzdE1lc3NhZ2VzEiQudmVuY2Vq\
+      by5jaGF0LnYxLkxpc3RNZXNzYWdlc1JlcXVlc3QaJS52ZW5jZWpvLmNoYXQudjEuTGlzdE1lc3NhZ2VzUmVzcG9uc2USWAoL\
+      RWRpdE1lc3NhZ2USIy52ZW5jZWpvLmNoYXQudjEuRWRpdE1lc3NhZ2VSZXF1ZXN0GiQudmVuY2Vqby5jaGF0LnYxLkVkaXRN\
+      ZXNzYWdlUmVzcG9uc2USYQoORGVsZXRlTWVzc2FnZXMSJi52ZW5jZWpvLmNoYXQudjEuRGVsZXRlTWVzc2FnZXNSZXF1ZXN0\
+      GicudmVuY2Vqby5jaGF0LnYxLkRlbGV0ZU1lc3NhZ2VzUmVzcG9uc2USZAoPRm9yd2FyZE1lc3NhZ2VzEicudmVuY2Vqby5j\
+      aGF0LnYxLkZvcndhcmRNZXNzYWdlc1JlcXVlc3QaKC52ZW5jZWpvLmNoYXQudjEuRm9yd2FyZE1lc3NhZ2VzUmVzcG9uc2US\
+      WAoLU2V0UmVhY3Rpb24SIy52ZW5jZWpvLmNoYXQudjEuU2V0UmVhY3Rpb25SZXF1ZXN0GiQudmVuY2Vqby5jaGF0LnYxLlNl\
+      dFJlYWN0aW9uUmVzcG9uc2USXgoNTGlzdFJlYWN0aW9ucxIlLnZlbmNlam8uY2hhdC52MS5MaXN0UmVhY3Rpb25zUmVxdWVz\
+      dBomLnZlbmNlam8uY2hhdC52MS5MaXN0UmVhY3Rpb25zUmVzcG9uc2USTwoIVm90ZVBvbGwSIC52ZW5jZWpvLmNoYXQudjEu\
+      Vm90ZVBvbGxSZXF1ZXN0GiEudmVuY2Vqby5jaGF0LnYxLlZvdGVQb2xsUmVzcG9uc2USZwoQU2V0TWVzc2FnZVBpbm5lZBIo\
+      LnZlbmNlam8uY2hhdC52MS5TZXRNZXNzYWdlUGlubmVkUmVxdWVzdBopLnZlbmNlam8uY2hhdC52MS5TZXRNZXNzYWdlUGlu\
+      bmVkUmVzcG9uc2USagoRU2V0TWVzc2FnZVN0YXJyZWQSKS52ZW5jZWpvLmNoYXQudjEuU2V0TWVzc2FnZVN0YXJyZWRSZXF1\
+      ZXN0GioudmVuY2Vqby5jaGF0LnYxLlNldE1lc3NhZ2VTdGFycmVkUmVzcG9uc2USYQoOU2VhcmNoTWVzc2FnZXMSJi52ZW5j\
+      ZWpvLmNoYXQudjEuU2VhcmNoTWVzc2FnZXNSZXF1ZXN0GicudmVuY2Vqby5jaGF0LnYxLlNlYXJjaE1lc3NhZ2VzUmVzcG9u\
+      c2USTwoITWFya1JlYWQSIC52ZW5jZWpvLmNoYXQudjEuTWFya1JlYWRSZXF1ZXN0GiEudmVuY2Vqby5jaGF0LnYxLk1hcmtS\
+      ZWFkUmVzcG9uc2USXgoNTWFya0RlbGl2ZXJlZBIlLnZlbmNlam8uY2hhdC52MS5NYXJrRGVsaXZlcmVkUmVxdWVzdBomLnZl\
+      bmNlam8uY2hhdC52MS5NYXJrRGVsaXZlcmVkUmVzcG9uc2USWwoMTGlzdFJlY2VpcHRzEiQudmVuY2Vqby5jaGF0LnYxLkxp\
+      c3RSZWNlaXB0c1JlcXVlc3QaJS52ZW5jZWpvLmNoYXQudjEuTGlzdFJlY2VpcHRzUmVzcG9uc2USZwoQR2V0VW5yZWFkU3Vt\
+      bWFyeRIoLnZlbmNlam8uY2hhdC52MS5HZXRVbnJlYWRTdW1tYXJ5UmVxdWVzdBopLnZlbmNlam8uY2hhdC52MS5HZXRVbnJl\
+      YWRTdW1tYXJ5UmVzcG9uc2USVQoKU2VuZFR5cGluZxIiLnZlbmNlam8uY2hhdC52MS5TZW5kVHlwaW5nUmVxdWVzdBojLnZl\
+      bmNlam8uY2hhdC52MS5TZW5kVHlwaW5nUmVzcG9uc2USWAoLU2V0UHJlc2VuY2USIy52ZW5jZWpvLmNoYXQudjEuU2V0UHJl\
+      c2VuY2VSZXF1ZXN0GiQudmVuY2Vqby5jaGF0LnYxLlNldFByZXNlbmNlUmVzcG9uc2USaQoQVXBsb2FkQXR0YWNobWVudBIo\
+      LnZlbmNlam8uY2hhdC52MS5VcGxvYWRBdHRhY2htZW50UmVxdWVzdBopLnZlbmNlam8uY2hhdC52MS5VcGxvYWRBdHRhY2ht\
+      ZW50UmVzcG9uc2UoARJwChNHZXRBdHRhY2htZW50VXBsb2FkEisudmVuY2Vqby5jaGF0LnYxLkdldEF0dGFjaG1lbnRVcGxv\
+      YWRSZXF1ZXN0GiwudmVuY2Vqby5jaGF0LnYxLkdldEF0dGFjaG1lbnRVcGxvYWRSZXNwb25zZRJeCg1HZXRBdHRhY2htZW50\
+      EiUudmVuY2Vqby5jaGF0LnYxLkdldEF0dGFjaG1lbnRSZXF1ZXN0GiYudmVuY2Vqby5jaGF0LnYxLkdldEF0dGFjaG1lbnRS\
+      ZXNwb25zZRJvChJEb3dubG9hZEF0dGFjaG1lbnQSKi52ZW5jZWpvLmNoYXQudjEuRG93bmxvYWRBdHRhY2htZW50UmVxdWVz\
+      dBorLnZlbmNlam8uY2hhdC52MS5Eb3dubG9hZEF0dGFjaG1lbnRSZXNwb25zZTABEmoKEUxpc3ROb3RpZmljYXRpb25zEiku\
+      dmVuY2Vqby5jaGF0LnYxLkxpc3ROb3RpZmljYXRpb25zUmVxdWVzdBoqLnZlbmNlam8uY2hhdC52MS5MaXN0Tm90aWZpY2F0\
+      aW9uc1Jlc3BvbnNlEnYKFU1hcmtOb3RpZmljYXRpb25zUmVhZBItLnZlbmNlam8uY2hhdC52MS5NYXJrTm90aWZpY2F0aW9u\
+      c1JlYWRSZXF1ZXN0Gi4udmVuY2Vqby5jaGF0LnYxLk1hcmtOb3RpZmljYXRpb25zUmVhZFJlc3BvbnNlEm0KEkNyZWF0ZVB1\
+      c2hFbmRwb2ludBIqLnZlbmNlam8uY2hhdC52MS5DcmVhdGVQdXNoRW5kcG9pbnRSZXF1ZXN0GisudmVuY2Vqby5jaGF0LnYx\
+      LkNyZWF0ZVB1c2hFbmRwb2ludFJlc3BvbnNlEmoKEUxpc3RQdXNoRW5kcG9pbnRzEikudmVuY2Vqby5jaGF0LnYxLkxpc3RQ\
+      dXNoRW5kcG9pbnRzUmVxdWVzdBoqLnZlbmNlam8uY2hhdC52MS5MaXN0UHVzaEVuZHBvaW50c1Jlc3BvbnNlEm0KEkRlbGV0\
+      ZVB1c2hFbmRwb2ludBIqLnZlbmNlam8uY2hhdC52MS5EZWxldGVQdXNoRW5kcG9pbnRSZXF1ZXN0GisudmVuY2Vqby5jaGF0\
+      LnYxLkRlbGV0ZVB1c2hFbmRwb2ludFJlc3BvbnNlEl4KDVJlcG9ydE1lc3NhZ2USJS52ZW5jZWpvLmNoYXQudjEuUmVwb3J0\
+      TWVzc2FnZVJlcXVlc3QaJi52ZW5jZWpvLmNoYXQudjEuUmVwb3J0TWVzc2FnZVJlc3BvbnNlElgKC0xpc3RSZXBvcnRzEiMu\
+      dmVuY2Vqby5jaGF0LnYxLkxpc3RSZXBvcnRzUmVxdWVzdBokLnZlbmNlam8uY2hhdC52MS5MaXN0UmVwb3J0c1Jlc3BvbnNl\
+      El4KDVJlc29sdmVSZXBvcnQSJS52ZW5jZWpvLmNoYXQudjEuUmVzb2x2ZVJlcG9ydFJlcXVlc3QaJi52ZW5jZWpvLmNoYXQu\
+      djEuUmVzb2x2ZVJlcG9ydFJlc3BvbnNlElcKCkV4cG9ydENoYXQSIi52ZW5jZWpvLmNoYXQudjEuRXhwb3J0Q2hhdFJlcXVl\
+      c3QaIy52ZW5jZWpvLmNoYXQudjEuRXhwb3J0Q2hhdFJlc3BvbnNlMAESVwoKSW1wb3J0Q2hhdBIiLnZlbmNlam8uY2hhdC52\
+      MS5JbXBvcnRDaGF0UmVxdWVzdBojLnZlbmNlam8uY2hhdC52MS5JbXBvcnRDaGF0UmVzcG9uc2UoAUJhChNkZXYudmVuY2Vq\
+      by5jaGF0LnYxUAFaInZlbmNlam8uZXhhbXBsZS9nZW4vY2hhdC92MTtjaGF0djGqAg9WZW5jZWpvLkNoYXQuVjHqAhFWZW5j\
+      ZWpvOjpDaGF0OjpWMWIGcHJvdG8z
       """,
     dependencies: { [VencejoProtobuf::Google.durationProto, VencejoProtobuf::Google.fieldMaskProto, VencejoProtobuf::Google.timestampProto] }
   )
@@ -657,7 +675,7 @@ extension Chat {
     public init(rawValue: Swift::Int32) { self.rawValue = rawValue }
     public static var enumName: Swift::String { "vencejo.chat.v1.ExportFormat" }
     public static var unspecified: Self { .init(rawValue: 0) }
-    /// One JSON object per line, protobuf JSON mapping.
+    /// An ExportLine per line, protobuf JSON mapping.
     public static var ndjson: Self { .init(rawValue: 1) }
     /// "[2026-11-30 08:15] Ana: hola", as WhatsApp exports it.
     public static var text: Self { .init(rawValue: 2) }
@@ -9339,6 +9357,9 @@ extension Chat {
     public var name: Swift::String = ""
     public var format: VencejoAPI::Chat.ExportFormat = .init(rawValue: 0)
     public var afterSequence: Swift::Int64 = 0
+    /// NDJSON only: also the bytes of attachments, each before the message that
+    /// shows it first.
+    public var includeAttachments: Swift::Bool = false
     public var unknownFields = VencejoProtobuf::UnknownFields()
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportChatRequest" }
@@ -9347,11 +9368,13 @@ extension Chat {
     public init(
       name: Swift::String = "",
       format: VencejoAPI::Chat.ExportFormat = .init(rawValue: 0),
-      afterSequence: Swift::Int64 = 0
+      afterSequence: Swift::Int64 = 0,
+      includeAttachments: Swift::Bool = false
     ) {
       self.name = name
       self.format = format
       self.afterSequence = afterSequence
+      self.includeAttachments = includeAttachments
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -9362,6 +9385,7 @@ extension Chat {
         case 10: self.name = reader.string()
         case 16: self.format = reader.enumeration()
         case 24: self.afterSequence = reader.int64()
+        case 32: self.includeAttachments = reader.bool()
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
@@ -9369,6 +9393,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
+      if self.includeAttachments { writer.bool(32, self.includeAttachments) }
       if self.afterSequence != 0 { writer.int64(24, self.afterSequence) }
       if self.format.rawValue != 0 { writer.enumeration(16, self.format) }
       if !self.name.isEmpty { writer.string(10, self.name) }
@@ -9377,13 +9402,164 @@ extension Chat {
       if left.name != right.name { return false }
       if left.format != right.format { return false }
       if left.afterSequence != right.afterSequence { return false }
+      if left.includeAttachments != right.includeAttachments { return false }
       return left.unknownFields == right.unknownFields
     }
     public func hash(into hasher: inout Swift::Hasher) {
       hasher.combine(self.name)
       hasher.combine(self.format)
       hasher.combine(self.afterSequence)
+      hasher.combine(self.includeAttachments)
       hasher.combine(self.unknownFields)
+    }
+  }
+
+  /// A line of an export. Lines and fields that are not known are passed over.
+  public struct ExportLine: VencejoProtobuf::Message {
+    public var line: Line?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.chat.v1.ExportLine" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public init() {}
+    public init(
+      line: Line? = nil
+    ) {
+      self.line = line
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10:
+          var value = VencejoAPI::Chat.ExportHeader()
+          if case .header(let old)? = self.line { value = old }
+          self.line = nil
+          reader.message(into: &value)
+          self.line = .header(value)
+        case 18:
+          var value = VencejoAPI::Chat.Message()
+          if case .message(let old)? = self.line { value = old }
+          self.line = nil
+          reader.message(into: &value)
+          self.line = .message(value)
+        case 26:
+          var value = VencejoAPI::Chat.ExportedAttachment()
+          if case .attachment(let old)? = self.line { value = old }
+          self.line = nil
+          reader.message(into: &value)
+          self.line = .attachment(value)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      switch self.line {
+      case nil: break
+      case .header(let value)?: writer.message(10, value)
+      case .message(let value)?: writer.message(18, value)
+      case .attachment(let value)?: writer.message(26, value)
+      }
+    }
+
+    public enum Line: VencejoProtobuf::OneofValue {
+      /// The first, unless an export is continued.
+      case header(VencejoAPI::Chat.ExportHeader)
+      case message(VencejoAPI::Chat.Message)
+      case attachment(VencejoAPI::Chat.ExportedAttachment)
+    }
+  }
+
+  public struct ExportHeader: VencejoProtobuf::Message {
+    /// 1; grows when older readers would misread.
+    public var version: Swift::Int32 = 0
+    /// What all members see alike.
+    public var chat: VencejoAPI::Chat.Chat?
+    /// Who is or was in the chat, as far as the reader of the export may know.
+    public var profiles: [VencejoAPI::Chat.Profile] = []
+    public var exportTime: VencejoProtobuf::Google.Timestamp?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.chat.v1.ExportHeader" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public init() {}
+    public init(
+      version: Swift::Int32 = 0,
+      chat: VencejoAPI::Chat.Chat? = nil,
+      profiles: [VencejoAPI::Chat.Profile] = [],
+      exportTime: VencejoProtobuf::Google.Timestamp? = nil
+    ) {
+      self.version = version
+      self.chat = chat
+      self.profiles = profiles
+      self.exportTime = exportTime
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.version = reader.int32()
+        case 18: reader.message(into: &self.chat)
+        case 26: reader.message(into: &self.profiles)
+        case 34: reader.message(into: &self.exportTime)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.exportTime { writer.message(34, value) }
+      writer.message(26, self.profiles)
+      if let value = self.chat { writer.message(18, value) }
+      if self.version != 0 { writer.int32(8, self.version) }
+    }
+  }
+
+  /// A stretch of a file; stretches come in order.
+  public struct ExportedAttachment: VencejoProtobuf::Message {
+    public var attachment: VencejoAPI::Chat.Attachment?
+    public var offset: Swift::Int64 = 0
+    public var data: [Swift::UInt8] = []
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.chat.v1.ExportedAttachment" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public init() {}
+    public init(
+      attachment: VencejoAPI::Chat.Attachment? = nil,
+      offset: Swift::Int64 = 0,
+      data: [Swift::UInt8] = []
+    ) {
+      self.attachment = attachment
+      self.offset = offset
+      self.data = data
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.attachment)
+        case 16: self.offset = reader.int64()
+        case 26: self.data = reader.bytes()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.data.isEmpty { writer.bytes(26, self.data) }
+      if self.offset != 0 { writer.int64(16, self.offset) }
+      if let value = self.attachment { writer.message(10, value) }
     }
   }
 
@@ -9430,6 +9606,183 @@ extension Chat {
       hasher.combine(self.chunk)
       hasher.combine(self.lastSequence)
       hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct ImportChatRequest: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var payload: Payload?
+      var unknownFields = VencejoProtobuf::UnknownFields()
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10:
+            var value = VencejoAPI::Chat.ImportHeader()
+            if case .header(let old)? = self.payload { value = old }
+            self.payload = nil
+            reader.message(into: &value)
+            self.payload = .header(value)
+          case 18: self.payload = .chunk(reader.bytes())
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        switch fields.value.payload {
+        case nil: break
+        case .header(let value)?: writer.message(10, value)
+        case .chunk(let value)?: writer.bytes(18, value)
+        }
+      }
+    }
+    var storage = VencejoProtobuf::Boxed(Storage())
+
+    public var payload: Payload? {
+      get { self.storage.value.payload }
+      _modify { yield &self.storage.value.payload }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "vencejo.chat.v1.ImportChatRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public init() {}
+    public init(
+      payload: Payload? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(payload: payload))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      Storage.encode(self.storage.lent, to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+
+    public enum Payload: VencejoProtobuf::OneofValue {
+      /// First.
+      case header(VencejoAPI::Chat.ImportHeader)
+      case chunk([Swift::UInt8])
+    }
+  }
+
+  public struct ImportHeader: VencejoProtobuf::Message {
+    public var format: VencejoAPI::Chat.ExportFormat = .init(rawValue: 0)
+    /// Empty makes a group. Otherwise a chat nobody wrote in but imports.
+    /// Format: chats/{chat}
+    public var chat: Swift::String = ""
+    /// Who the senders of the file are here: from a name in it (users/{user}, a
+    /// handle, or what a text calls somebody) to users/{user}.
+    public var senders: [Swift::String: Swift::String] = [:]
+    /// What makes two imports the same: messages that came with the same id are
+    /// passed over. Empty: the chat of an NDJSON, the bytes of a text.
+    public var requestId: Swift::String = ""
+    /// Of a new group; by default the one of the export.
+    public var title: Swift::String = ""
+    /// TEXT: how far the clock that wrote it was ahead of UTC.
+    public var utcOffset: VencejoProtobuf::Google.Duration?
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.chat.v1.ImportHeader" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public init() {}
+    public init(
+      format: VencejoAPI::Chat.ExportFormat = .init(rawValue: 0),
+      chat: Swift::String = "",
+      senders: [Swift::String: Swift::String] = [:],
+      requestId: Swift::String = "",
+      title: Swift::String = "",
+      utcOffset: VencejoProtobuf::Google.Duration? = nil
+    ) {
+      self.format = format
+      self.chat = chat
+      self.senders = senders
+      self.requestId = requestId
+      self.title = title
+      self.utcOffset = utcOffset
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.format = reader.enumeration()
+        case 18: self.chat = reader.string()
+        case 26: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.String.self, into: &self.senders, &self.unknownFields)
+        case 34: self.requestId = reader.string()
+        case 42: self.title = reader.string()
+        case 50: reader.message(into: &self.utcOffset)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.utcOffset { writer.message(50, value) }
+      if !self.title.isEmpty { writer.string(42, self.title) }
+      if !self.requestId.isEmpty { writer.string(34, self.requestId) }
+      writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.String.self, 26, self.senders)
+      if !self.chat.isEmpty { writer.string(18, self.chat) }
+      if self.format.rawValue != 0 { writer.enumeration(8, self.format) }
+    }
+  }
+
+  public struct ImportChatResponse: VencejoProtobuf::Message {
+    public var chat: VencejoAPI::Chat.Chat?
+    public var importedCount: Swift::Int64 = 0
+    /// Were there already.
+    public var skippedCount: Swift::Int64 = 0
+    /// What could not be kept.
+    public var warnings: [Swift::String] = []
+    public var unknownFields = VencejoProtobuf::UnknownFields()
+
+    public static var messageName: Swift::String { "vencejo.chat.v1.ImportChatResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public init() {}
+    public init(
+      chat: VencejoAPI::Chat.Chat? = nil,
+      importedCount: Swift::Int64 = 0,
+      skippedCount: Swift::Int64 = 0,
+      warnings: [Swift::String] = []
+    ) {
+      self.chat = chat
+      self.importedCount = importedCount
+      self.skippedCount = skippedCount
+      self.warnings = warnings
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.chat)
+        case 16: self.importedCount = reader.int64()
+        case 24: self.skippedCount = reader.int64()
+        case 34: reader.list(VencejoProtobuf::Wire.String.self, tag, into: &self.warnings)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      writer.list(VencejoProtobuf::Wire.String.self, 34, self.warnings)
+      if self.skippedCount != 0 { writer.int64(24, self.skippedCount) }
+      if self.importedCount != 0 { writer.int64(16, self.importedCount) }
+      if let value = self.chat { writer.message(10, value) }
     }
   }
 }
@@ -9534,6 +9887,9 @@ extension Chat {
     func listReports(_ request: VencejoAPI::Chat.ListReportsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListReportsResponse
     func resolveReport(_ request: VencejoAPI::Chat.ResolveReportRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ResolveReportResponse
     func exportChat(_ request: VencejoAPI::Chat.ExportChatRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Chat.ExportChatResponse>, _ context: VencejoRPC::ServerContext) async throws
+    /// Server administrators only. Keeps original times, marks messages as
+    /// imported; a repeat adds what is not there yet.
+    func importChat(_ requests: VencejoRPC::RequestStream<VencejoAPI::Chat.ImportChatRequest>, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ImportChatResponse
   }
 
   /// Messaging.
@@ -9753,6 +10109,11 @@ extension Chat {
     public func exportChat(_ request: VencejoAPI::Chat.ExportChatRequest, _ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ServerStreamingCall<VencejoAPI::Chat.ExportChatResponse> {
       self.channel.serverStreaming("/vencejo.chat.v1.ChatService/ExportChat", request, options)
     }
+    /// Server administrators only. Keeps original times, marks messages as
+    /// imported; a repeat adds what is not there yet.
+    public func importChat(_ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ClientStreamingCall<VencejoAPI::Chat.ImportChatRequest, VencejoAPI::Chat.ImportChatResponse> {
+      self.channel.clientStreaming("/vencejo.chat.v1.ChatService/ImportChat", options)
+    }
   }
 }
 
@@ -9820,6 +10181,7 @@ extension Chat.ChatService {
       .unary("/vencejo.chat.v1.ChatService/ListReports", self.listReports),
       .unary("/vencejo.chat.v1.ChatService/ResolveReport", self.resolveReport),
       .serverStreaming("/vencejo.chat.v1.ChatService/ExportChat", self.exportChat),
+      .clientStreaming("/vencejo.chat.v1.ChatService/ImportChat", self.importChat),
     ]
   }
   public func subscribe(_ request: VencejoAPI::Chat.SubscribeRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Chat.SubscribeResponse>, _ context: VencejoRPC::ServerContext) async throws {
@@ -9995,5 +10357,8 @@ extension Chat.ChatService {
   }
   public func exportChat(_ request: VencejoAPI::Chat.ExportChatRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Chat.ExportChatResponse>, _ context: VencejoRPC::ServerContext) async throws {
     throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ExportChat")
+  }
+  public func importChat(_ requests: VencejoRPC::RequestStream<VencejoAPI::Chat.ImportChatRequest>, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ImportChatResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ImportChat")
   }
 }

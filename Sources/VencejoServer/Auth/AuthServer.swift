@@ -8,7 +8,7 @@ import VencejoStore
 struct AuthServer: Auth.AuthService {
   let store: Store
   let authenticator: Authenticator
-  let isSignUpOpen: Bool
+  let door: SignUpDoor
   /// Whether callers on loopback and Unix sockets stand for the operator.
   let trustsLoopback: Bool
   let heartbeat: Duration
@@ -125,7 +125,7 @@ struct AuthServer: Auth.AuthService {
   }
 
   private func maySignUp(_ context: ServerContext) -> Bool {
-    isSignUpOpen || isLocal(context)
+    door.isOpen || isLocal(context)
   }
 
   private func isLocal(_ context: ServerContext) -> Bool {

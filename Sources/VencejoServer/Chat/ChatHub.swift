@@ -103,6 +103,8 @@ struct LiveTransaction: Sendable {
   var reader: Int64?
   /// The message it changes: a reader it may be hidden from reads the log, which knows.
   var changed: Int64?
+  /// Whose receipt it is, and how far they have read; 0 where only delivery is told.
+  var receipt: (user: UUID, read: Int64)?
   /// What a device has received with the frame.
   var message: (chat: UUID, sequence: Int64)?
   /// Users for whom it holds what differs between readers: their streams read the log.
@@ -157,6 +159,7 @@ struct LiveTransaction: Sendable {
     case .messageCreated(let message): self.message = (message.chat, message.sequence)
     case .messageUpdated(let message, _): changed = message.sequence
     case .reactionChanged(let change): changed = change.sequence
+    case .receiptMoved(let marker): receipt = (marker.user, marker.read)
     default: break
     }
   }

@@ -1,10 +1,9 @@
 import VencejoAPI
-import VencejoJSON
 import VencejoProtobuf
 import VencejoRPC
 import VencejoStore
 
-// A chat as its member may take it along: what they may see, no more.
+// A chat taken along, and one brought.
 extension ChatServer {
   func exportChat(
     _ request: Chat.ExportChatRequest, _ out: ResponseWriter<Chat.ExportChatResponse>,
@@ -15,33 +14,48 @@ extension ChatServer {
       guard request.format == .ndjson || request.format == .text else {
         throw StoreError.invalid("format", "BAD_FORMAT", "choose NDJSON or TEXT")
       }
-      var after = max(0, request.afterSequence)
-      var names: [String: String] = [:]
-      while true {
-        let page = try await store.read { [after] in
-          try $0.listMessages(
-            chat, pageSize: ChatLimits.exportPage, anchor: .after(after), for: caller.user)
-        }
-        guard let last = page.messages.last else { return }
-        var text = ""
-        for message in page.messages {
-          let rendered = Chat.Message(message, for: caller.user)
-          if request.format == .ndjson {
-            text += ((try? rendered.jsonString()) ?? "{}") + "\n"
-          } else {
-            if let sender = message.sender, names[rendered.sender] == nil {
-              names[rendered.sender] = try await store.read {
-                try $0.profile(sender, for: caller.user).displayName
-              }
-            }
-            text += ExportText.line(message, names[rendered.sender] ?? "")
-          }
-        }
-        try await out.send(
-          Chat.ExportChatResponse(chunk: Array(text.utf8), lastSequence: last.sequence))
-        after = last.sequence
-        if page.newerToken.isEmpty { return }
+      let exporter = ChatExporter(
+        store: store, chat: chat, format: request.format,
+        includesAttachments: request.includeAttachments, user: caller.user)
+      try await exporter.run(after: max(0, request.afterSequence)) { bytes, last in
+        try await out.send(Chat.ExportChatResponse(chunk: bytes, lastSequence: last))
       }
+    }
+  }
+
+  func importChat(
+    _ requests: RequestStream<Chat.ImportChatRequest>, _ context: ServerContext
+  ) async throws -> Chat.ImportChatResponse {
+    try await respond(context) { caller in
+      guard caller.role == .administrator else {
+        throw StoreError(
+          .permissionDenied, "NOT_AN_ADMINISTRATOR", "only administrators of the server may do this"
+        )
+      }
+      var importer: ChatImporter?
+      for try await request in requests {
+        switch request.payload {
+        case .header(let header)?:
+          guard importer == nil else {
+            throw StoreError.invalid("header", "BAD_IMPORT", "the header comes once, and first")
+          }
+          importer = try ChatImporter(store, header, by: caller)
+        case .chunk(let bytes)?:
+          guard importer != nil else {
+            throw StoreError.invalid("header", "BAD_IMPORT", "the header comes first")
+          }
+          try await importer?.take(bytes)
+        case nil: break
+        }
+      }
+      guard let outcome = try await importer?.finish() else {
+        throw StoreError.invalid("header", "BAD_IMPORT", "the header is missing")
+      }
+      let view = try? await store.read { try $0.chat(outcome.chat, for: caller.user) }
+      return Chat.ImportChatResponse(
+        chat: view.map { Chat.Chat($0, for: caller.user) },
+        importedCount: Int64(outcome.imported), skippedCount: Int64(outcome.skipped),
+        warnings: outcome.warnings)
     }
   }
 }

@@ -71,6 +71,11 @@ extension ChatServer {
         case .atTime(let time)?: .time(time.microseconds)
         case nil: .newest
         }
+      if !request.pageToken.isEmpty, anchor != .newest {
+        throw StoreError.invalid(
+          "page_token", "ANCHOR_AND_TOKEN",
+          "a page_token goes on where the page before ended: leave the anchor out")
+      }
       let page = try await store.read {
         try $0.listMessages(
           chat, pageSize: request.pageSize, pageToken: request.pageToken, anchor: anchor,

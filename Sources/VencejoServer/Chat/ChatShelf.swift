@@ -104,6 +104,15 @@ final class ChatShelf: @unchecked Sendable {
         fallBehind(stream, transaction, before)
         continue
       }
+      if let receipt = transaction.receipt {
+        stream.wait(receipt, frame, chat: chat, before: before)
+        stream.position = transaction.position
+        continue
+      }
+      guard stream.flushReceipts() else {
+        fallBehind(stream)
+        continue
+      }
       let own = stream.user == transaction.owner ? transaction.ownerFrame : nil
       if Mutation.dropEvent.isOn, transaction.position % 7 == 0 {
         stream.position = transaction.position
@@ -142,8 +151,15 @@ final class ChatShelf: @unchecked Sendable {
     }
   }
 
+  /// Loop. Lets a stream read the log from its position on.
+  func fallBehind(_ stream: ChatStream) {
+    remove(stream)
+    stream.fallBehind()
+  }
+
   private func fallBehind(_ stream: ChatStream, _ transaction: LiveTransaction, _ before: Int64) {
     guard transaction.position > stream.position else { return }
+    guard stream.flushReceipts() else { return fallBehind(stream) }
     remove(stream)
     // Everything up to the transaction before this one was either sent or does not concern it.
     stream.position = max(stream.position, before)

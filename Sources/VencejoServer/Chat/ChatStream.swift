@@ -36,11 +36,29 @@ final class ChatStream: LiveStream, @unchecked Sendable {
   /// Received by the device and not yet marked.
   private var delivered: [UUID: Int64] = [:]
   private var markTimer: LoopTimer?
+  /// Receipts that wait for a tenth of a second or for the next frame, oldest first: of those of
+  /// one member only the furthest is sent.
+  private var receipts: [WaitingReceipt] = []
+  private var receiptTimer: LoopTimer?
+  /// Since when the handler has waited for room, by the loop's clock.
+  var sendingSince: UInt64?
+  /// Ends the handler while it waits for room.
+  var cancelWork: (() -> Void)?
+  private let patience: UInt64
+
+  private struct WaitingReceipt {
+    let chat: Int64
+    let user: UUID
+    let read: Int64
+    let frame: EncodedMessage
+    /// Position before it: where a replay begins that is to tell it.
+    let before: Int64
+  }
 
   init(
     _ principal: Principal, _ out: ResponseWriter<Chat.SubscribeResponse>, _ shelf: ChatShelf,
     _ store: Store, marksDelivered: Bool, wantsEphemeral: Bool, interval: Duration,
-    age: Duration
+    age: Duration, patience: Duration
   ) {
     user = principal.user
     self.marksDelivered = marksDelivered
@@ -49,6 +67,7 @@ final class ChatStream: LiveStream, @unchecked Sendable {
     self.shelf = shelf
     self.store = store
     self.interval = interval
+    self.patience = patience.nanoseconds
     // A tenth either way, so that clients that came together do not go together.
     self.age = (age * Double.random(in: 0.9...1.1)).nanoseconds
     super.init(loop: out.loop, session: principal.session)
@@ -81,6 +100,40 @@ final class ChatStream: LiveStream, @unchecked Sendable {
     }
   }
 
+  /// Loop. Lets a receipt wait; what it supersedes is not sent any more.
+  func wait(
+    _ receipt: (user: UUID, read: Int64), _ frame: EncodedMessage, chat: Int64, before: Int64
+  ) {
+    // A marker never goes back; but one of delivery alone does not tell what was read.
+    receipts.removeAll {
+      $0.chat == chat && $0.user == receipt.user && ($0.read == 0 || receipt.read >= $0.read)
+    }
+    receipts.append(
+      WaitingReceipt(
+        chat: chat, user: receipt.user, read: receipt.read, frame: frame, before: before))
+    guard receiptTimer == nil else { return }
+    receiptTimer = loop.schedule(after: .milliseconds(100)) { [weak self] in
+      guard let self else { return }
+      self.receiptTimer = nil
+      if self.isLive, !self.flushReceipts() { self.shelf.fallBehind(self) }
+    }
+  }
+
+  /// Loop. Sends the receipts that wait. False when there is no room: then ``position`` is before
+  /// the first that was not sent, and the log tells them.
+  func flushReceipts() -> Bool {
+    while let first = receipts.first {
+      guard out.tryWrite(first.frame) else {
+        position = first.before
+        receipts = []
+        return false
+      }
+      lastSent = loop.now
+      receipts.removeFirst()
+    }
+    return true
+  }
+
   /// Loop. Sends a frame without a place in the log, when there is room and it is wanted.
   func offer(_ frame: EncodedMessage, by author: Int64) {
     guard wantsEphemeral, author != user, !blocked.contains(author) else { return }
@@ -92,6 +145,10 @@ final class ChatStream: LiveStream, @unchecked Sendable {
     timer?.cancel()
     timer = nil
     markTimer?.cancel()
+    receiptTimer?.cancel()
+    receiptTimer = nil
+    receipts = []
+    cancelWork = nil
     mark()
     shelf.remove(self)
   }
@@ -104,12 +161,17 @@ final class ChatStream: LiveStream, @unchecked Sendable {
 
   private func beat() {
     guard loop.now < ageLimit else { return end(.aged) }
+    if let since = sendingSince, loop.now &- since >= patience {
+      end(.slow)
+      cancelWork?()
+      return
+    }
     let silence = loop.now &- lastSent
     guard silence >= interval.nanoseconds else {
       return schedule(after: interval.nanoseconds - silence)
     }
     // One that walks the log gets frames from there; one that is behind has frames to read.
-    if isLive {
+    if isLive, flushReceipts() {
       var frame = Chat.SubscribeResponse()
       let now = store.now
       frame.resumeToken = store.tokens.resumeToken(

@@ -1,5 +1,6 @@
 import VencejoAPI
 import VencejoCrypto
+import VencejoHTTP2
 import VencejoProtobuf
 import VencejoRPC
 import VencejoStore
@@ -28,7 +29,8 @@ struct ChatSubscription {
       caller, out, shelf, store, marksDelivered: request.autoMarkDelivered,
       wantsEphemeral: request.includeEphemeral,
       interval: configuration.heartbeat(asked: request.heartbeatInterval),
-      age: configuration.streamAge(of: caller, now: store.now))
+      age: configuration.streamAge(of: caller, now: store.now),
+      patience: configuration.streamPatience)
     shelf.streamBegins()
     streams.add(stream)
     stream.onLoop { stream.startHeartbeat() }
@@ -39,8 +41,18 @@ struct ChatSubscription {
       stream.onLoop { stream.stop() }
       shelf.streamEnds()
     }
-    let start = try await begin(request, only, stream)
-    try await follow(stream, from: start, only)
+    // In a task of its own, so that one whose client takes nothing can be ended where it waits.
+    let work = Task(executorPreference: out.loop) {
+      let start = try await begin(request, only, stream)
+      try await follow(stream, from: start, only)
+    }
+    stream.onLoop { stream.cancelWork = { work.cancel() } }
+    let result = await withTaskCancellationHandler {
+      await work.result
+    } onCancel: {
+      work.cancel()
+    }
+    if stream.end != .slow { try result.get() }
     try await finish(stream)
   }
 
@@ -67,7 +79,7 @@ struct ChatSubscription {
       var frame = Chat.SubscribeResponse()
       frame.historical = true
       frame.event = .reset(.init(reason: reset))
-      try await out.send(frame)
+      try await send(frame, stream)
       options = options ?? Self.defaultSnapshot
     }
     return try await sendSnapshot(options ?? Chat.SnapshotOptions(), only, stream)
@@ -94,7 +106,7 @@ struct ChatSubscription {
       event.messages = snapshot.messages.map { Chat.Message($0, for: caller.user) }
       event.hasOlderMessages = snapshot.hasOlderMessages
       frame.event = .chatSnapshot(event)
-      try await out.send(frame)
+      try await send(frame, stream)
       if messageLimit > 0 {
         stream.onLoop { stream.received(snapshot.chat.id, snapshot.chat.lastSequence) }
       }
@@ -125,7 +137,7 @@ struct ChatSubscription {
         for frame in frames {
           // Revoked means not another word, wherever we are.
           guard stream.end == nil else { return }
-          try await out.send(frame)
+          try await send(frame, stream)
         }
         replayed += Int64(frames.count)
         for case .messageCreated(let message) in entry.events
@@ -141,12 +153,18 @@ struct ChatSubscription {
         frame.resumeToken = token(position)
         frame.event = .caughtUp(
           .init(replayedEventCount: replayed, totalUnreadCount: Int32(clamping: total)))
-        try await out.send(frame)
+        try await send(frame, stream)
       }
       guard await goLive(stream, page) else { continue }
       guard await stream.sleep() == .behind else { return }
       position = await resumePosition(stream)
     }
+  }
+
+  private func send(_ frame: Chat.SubscribeResponse, _ stream: ChatStream) async throws {
+    stream.onLoop { stream.sendingSince = stream.loop.now }
+    defer { stream.onLoop { stream.sendingSince = nil } }
+    try await out.send(frame)
   }
 
   private func goLive(_ stream: ChatStream, _ page: LogPage) async -> Bool {
@@ -173,6 +191,7 @@ struct ChatSubscription {
     case .revoked: event.reason = .sessionRevoked
     case .replaced: event.reason = .replacedByNewerStream
     case .aged: event.reason = .maxAge
+    case .slow: event.reason = .slowConsumer
     }
     var frame = Chat.SubscribeResponse()
     frame.event = .closing(event)
@@ -186,6 +205,12 @@ struct ChatSubscription {
       }
     }
     if end == .revoked { throw StoreError.sessionRevoked }
+    // The frame found no room: the status comes when there is some.
+    if end == .slow {
+      throw StoreError(
+        .resourceExhausted, "SLOW_CONSUMER", "nothing was read for too long: resume",
+        details: [.retry(afterMilliseconds: 1000)])
+    }
   }
 
   private func token(_ position: Int64) -> String {

@@ -49,7 +49,10 @@ final class Authenticator: Sendable {
     }
     let who = String(principal.user)
     try limits.spend(.call, who, now: store.now)
-    if !isRead { try limits.spend(.change, who, now: store.now) }
+    if !isRead {
+      try limits.spend(.change, who, now: store.now)
+      try limits.spend(.deviceChange, String(principal.session), now: store.now)
+    }
     return principal
   }
 

@@ -20,6 +20,8 @@ public final class Backend: Sendable {
     public var callLimit = RateLimit(burst: 20_000, perSecond: 2000)
     /// Calls of one user that change something.
     public var changeLimit = RateLimit(burst: 10_000, perSecond: 1000)
+    /// The same of one device.
+    public var deviceChangeLimit = RateLimit(burst: 5000, perSecond: 500)
     /// Attempts to sign up or in from one address that is not trusted.
     public var attemptLimit = RateLimit(burst: 30, perSecond: 0.5)
     /// Bounds of what a client may ask for between two frames of a stream.
@@ -28,6 +30,9 @@ public final class Backend: Sendable {
     public var heartbeatDefault: Duration = .seconds(20)
     /// Streams end at this age, give or take a tenth, so that clients spread anew.
     public var streamAge: Duration = .seconds(24 * 3600)
+    /// A stream whose client takes nothing for so long is ended; until then it reads the log from
+    /// where it is, however far it is behind.
+    public var streamPatience: Duration = .seconds(60)
     /// How long somebody counts as present after their last stream ended: a reconnect is no
     /// news.
     public var presenceDebounce: Duration = .seconds(5)
@@ -53,6 +58,7 @@ public final class Backend: Sendable {
   private let follower: PushFollower
   private let limits: RateLimits
   private let guardian = SignInGuard()
+  private let door: SignUpDoor
   private let housekeeping: [Task<Void, Never>]
 
   /// Opens the data folder. Blocks for as long as that takes.
@@ -60,10 +66,8 @@ public final class Backend: Sendable {
   /// - Throws: ``StoreError`` as ``Store/open(directory:options:)`` does.
   public init(configuration: Configuration) throws(StoreError) {
     let store = try Store.open(directory: configuration.directory, options: configuration.store)
-    let limits = RateLimits([
-      .call: configuration.callLimit, .change: configuration.changeLimit,
-      .attempt: configuration.attemptLimit,
-    ])
+    let limits = RateLimits(configuration.limits)
+    door = SignUpDoor(isOpen: configuration.isSignUpOpen)
     let authenticator = Authenticator(store, limits)
     let streams = StreamRegistry()
     let chatHub = ChatHub(store)
@@ -91,13 +95,28 @@ public final class Backend: Sendable {
     let wordsWent = Flag()
     housekeeping = [
       Task {
+        // What an operator asks for is done within a second.
+        while !Task.isCancelled {
+          if (try? await store.read { try $0.hasAdminTasks() }) == true {
+            while (try? await store.write { try $0.runAdminTask() }) == true {}
+          }
+          try? await Task.sleep(for: .seconds(1))
+        }
+      },
+      Task {
         while !Task.isCancelled {
           while (try? await store.write { try $0.pruneLog() }) == true {}
           while (try? await store.write { try $0.pruneTombstones() }) == true {}
           while (try? await store.write { try $0.pruneFirings() }) == true {}
           while (try? await store.write { try $0.pruneUnshared() }) == true {}
           if wordsWent.lower() {
-            _ = try? await store.write { try $0.optimizeSearch() }
+            var isFirst = true
+            while !Task.isCancelled,
+              (try? await store.write { [isFirst] in try $0.optimizeSearch(isFirst: isFirst) })
+                == true
+            {
+              isFirst = false
+            }
           }
           try? await Task.sleep(for: .seconds(3600))
         }
@@ -133,7 +152,7 @@ public final class Backend: Sendable {
   public var services: [any Service] {
     [
       AuthServer(
-        store: store, authenticator: authenticator, isSignUpOpen: configuration.isSignUpOpen,
+        store: store, authenticator: authenticator, door: door,
         trustsLoopback: configuration.trustsLoopback, heartbeat: configuration.heartbeatDefault,
         guardian: guardian, limits: limits),
       ChatServer(
@@ -148,6 +167,14 @@ public final class Backend: Sendable {
   /// Frames of ChatService's commits encoded so far, whoever they were sent to.
   package var encodedChatFrames: Int { chatHub.encodedFrames }
 
+  /// Takes over what may change while the server runs: who may sign up, limits of rates, where
+  /// hooks may go.
+  public func apply(_ changed: Configuration) {
+    door.isOpen = changed.isSignUpOpen
+    limits.set(changed.limits)
+    hooks.policy = changed.hookPolicy
+  }
+
   /// Ends every stream with `Closing{SERVER_DRAINING}`; new ones end likewise. Unary calls go
   /// on.
   public func drain() { streams.drain() }
@@ -161,6 +188,27 @@ public final class Backend: Sendable {
     hooks.close()
     streams.drain()
     store.close()
+  }
+}
+
+extension Backend.Configuration {
+  fileprivate var limits: [RateLimits.Act: RateLimit] {
+    [
+      .call: callLimit, .change: changeLimit, .deviceChange: deviceChangeLimit,
+      .attempt: attemptLimit,
+    ]
+  }
+}
+
+/// Whether strangers may make accounts.
+final class SignUpDoor: Sendable {
+  private let state: Atomic<Bool>
+
+  init(isOpen: Bool) { state = Atomic(isOpen) }
+
+  var isOpen: Bool {
+    get { state.load(ordering: .relaxed) }
+    set { state.store(newValue, ordering: .relaxed) }
   }
 }
 

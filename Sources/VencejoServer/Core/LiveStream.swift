@@ -7,6 +7,8 @@ enum StreamEnd: Sendable, Hashable {
   case revoked
   case replaced
   case aged
+  /// Its client took nothing for too long.
+  case slow
 }
 
 /// One server-streaming call that stays open: what wakes its handler, and what ends it.

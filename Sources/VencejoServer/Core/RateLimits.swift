@@ -23,6 +23,8 @@ final class RateLimits: Sendable {
     case call
     /// What changes something, by user.
     case change
+    /// What changes something, by session or key: one device does not use up what is its user's.
+    case deviceChange
   }
 
   private struct Key: Hashable {
@@ -37,15 +39,19 @@ final class RateLimits: Sendable {
   }
 
   private static let capacity = 65_536
-  private let limits: [Act: RateLimit]
+  private let current: Mutex<[Act: RateLimit]>
   private let buckets = Mutex<[Key: Bucket]>([:])
 
-  init(_ limits: [Act: RateLimit]) { self.limits = limits }
+  init(_ limits: [Act: RateLimit]) { current = Mutex(limits) }
+
+  /// From now on; what was done already counts.
+  func set(_ limits: [Act: RateLimit]) { current.withLock { $0 = limits } }
 
   /// Takes one from the bucket of `who`.
   ///
   /// - Throws: `RATE_LIMITED` with a RetryInfo.
   func spend(_ act: Act, _ who: String, now: Int64) throws(StoreError) {
+    let limits = current.withLock { $0 }
     guard let limit = limits[act], limit.perSecond > 0 else { return }
     let wait = buckets.withLock { buckets -> Double? in
       let key = Key(act: act, who: who)

@@ -31,6 +31,9 @@ final class StreamRegistry: Sendable {
     }
   }
 
+  /// Of all sessions.
+  var count: Int { state.withLock { $0.bySession.values.reduce(0) { $0 + $1.count } } }
+
   /// Ends the streams of revoked sessions at once.
   func revoke(sessions: [Int64]) {
     let streams = state.withLock { state in sessions.flatMap { state.bySession[$0] ?? [] } }

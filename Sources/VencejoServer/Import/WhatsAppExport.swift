@@ -9,6 +9,9 @@ public struct WhatsAppExport: Sendable, Hashable {
     public var text: String
     /// The name of a file that belongs to it, or empty where one was left out.
     public var attachment: String?
+    /// Its sender took it back, or changed it.
+    public var isDeleted = false
+    public var isEdited = false
     /// The phone's own clock, as microseconds since the Unix epoch as if it were UTC.
     public var localTime: Int64
   }
@@ -32,81 +35,27 @@ public struct WhatsAppExport: Sendable, Hashable {
   }
 
   public init(_ text: String) {
-    var raw: [(header: Header, body: String)] = []
     // Swift takes both bytes of a DOS line end for one character.
     let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
-    for line in lines {
-      if let (header, body) = Header.parse(line) {
-        raw.append((header, String(body)))
+    let parsed = lines.map { line in (line, Header.parse(line)) }
+    // A file is written by one phone: what begins a line in the other system's way was pasted.
+    let headers = parsed.compactMap { $0.1?.0 }
+    let isBracketed = headers.filter(\.isBracketed).count * 2 > headers.count
+    dateOrder = Self.order(of: headers.filter { $0.isBracketed == isBracketed })
+    var raw: [(time: Int64, body: String)] = []
+    for (line, found) in parsed {
+      if let (header, body) = found, header.isBracketed == isBracketed,
+        let time = header.time(dateOrder)
+      {
+        raw.append((time, String(body)))
       } else if raw.isEmpty {
         if !line.allSatisfy(\.isWhitespace) { strayLines += 1 }
       } else {
         raw[raw.count - 1].body += "\n" + line
       }
     }
-    dateOrder = Self.order(of: raw.map(\.header))
-    entries = raw.compactMap { header, body in
-      guard let time = header.time(dateOrder) else { return nil }
-      return Self.entry(body.trimmingNewlines, time)
-    }
-  }
-
-  // MARK: Bodies
-
-  private static func entry(_ body: String, _ time: Int64) -> Entry {
-    guard let colon = body.firstRange(of: ": ") ?? body.firstRangeOfFinalColon else {
-      return Entry(sender: nil, text: clean(body), attachment: nil, localTime: time)
-    }
-    let sender = clean(String(body[..<colon.lowerBound]))
-    let text = String(body[colon.upperBound...])
-    // A name has one line; a colon further down belongs to the text of a notice.
-    guard !sender.isEmpty, !sender.contains("\n"), sender.count <= 100 else {
-      return Entry(sender: nil, text: clean(body), attachment: nil, localTime: time)
-    }
-    if let attachment = attachment(text) {
-      return Entry(
-        sender: sender, text: attachment.caption, attachment: attachment.name, localTime: time)
-    }
-    // iOS writes notices under a name, behind a mark that nobody types.
-    if text.unicodeScalars.first == "\u{200E}" {
-      return Entry(sender: nil, text: clean(text), attachment: nil, localTime: time)
-    }
-    return Entry(sender: sender, text: clean(text), attachment: nil, localTime: time)
-  }
-
-  /// A file named or left out: `IMG-1.jpg (file attached)`, `<attached: 1.jpg>`,
-  /// `<Media omitted>`, `image omitted`, and what other languages make of them: something in
-  /// angle brackets alone, or behind iOS's mark with a word of leaving out.
-  private static func attachment(_ text: String) -> (name: String, caption: String)? {
-    let isMarked = text.unicodeScalars.first == "\u{200E}"
-    var lines = clean(text).split(separator: "\n", omittingEmptySubsequences: false)
-    let first = String(lines.removeFirst())
-    let caption = lines.joined(separator: "\n")
-    if first.hasPrefix("<"), first.hasSuffix(">") {
-      let inside = first.dropFirst().dropLast()
-      if let colon = inside.firstRange(of: ": ") {
-        return (String(inside[colon.upperBound...]), caption)
-      }
-      // One word or two in brackets and nothing else is how Android leaves media out.
-      return inside.contains("<") ? nil : ("", caption)
-    }
-    if first.hasSuffix(")"), let open = first.range(ofLast: " (") {
-      let name = first[..<open.lowerBound]
-      let isFile =
-        name.contains(".") && !name.contains(" ") || name.hasPrefix("IMG-") || isMarked
-      if isFile, name.split(separator: ".").last.map({ $0.count <= 5 }) ?? false {
-        return (String(name), caption)
-      }
-    }
-    let leftOut = [
-      "omitted", "omitido", "omitida", "omitidos", "weggelassen", "ausgeschlossen", "omis",
-      "omise", "omesso", "omessa", "weggelaten", "ocultado", "ocultada", "não revelada",
-      "пропущено", "pominięto", "dahil edilmedi", "省略", "생략",
-    ]
-    if isMarked, first.count <= 60, leftOut.contains(where: { first.lowercased().contains($0) }) {
-      return ("", caption)
-    }
-    return nil
+    let reader = WhatsAppBody(raw.map(\.body))
+    entries = raw.map { time, body in reader.entry(body, time) }
   }
 
   /// Without the marks that only turn the writing's direction.
@@ -128,9 +77,11 @@ public struct WhatsAppExport: Sendable, Hashable {
   /// What all dates together allow; where both do, in which time goes back less often.
   private static func order(of headers: [Header]) -> DateOrder {
     let dates = headers.map(\.date)
-    if dates.contains(where: { $0.0 > 31 }) { return .yearMonthDay }
-    if dates.contains(where: { $0.0 > 12 }) { return .dayMonthYear }
-    if dates.contains(where: { $0.1 > 12 }) { return .monthDayYear }
+    func share(_ test: ((Int, Int, Int)) -> Bool) -> Int { dates.filter(test).count }
+    if share({ $0.0 > 31 }) * 2 > dates.count { return .yearMonthDay }
+    // Most of those that allow only one order: a few may be lines of text that look like dates.
+    let (days, months) = (share { $0.0 > 12 && $0.1 <= 12 }, share { $0.1 > 12 && $0.0 <= 12 })
+    if days != months { return days > months ? .dayMonthYear : .monthDayYear }
     func regressions(_ order: DateOrder) -> Int {
       let times = headers.map { $0.time(order) ?? 0 }
       return zip(times, times.dropFirst()).filter { $0 > $1 }.count
@@ -140,23 +91,5 @@ public struct WhatsAppExport: Sendable, Hashable {
     // Slashes with a clock of twelve hours are American.
     let isAmerican = headers.contains { $0.isSlashed && $0.isTwelveHours }
     return isAmerican ? .monthDayYear : .dayMonthYear
-  }
-}
-
-extension String {
-  fileprivate var trimmingNewlines: String {
-    var text = Substring(self)
-    while text.last == "\n" { text.removeLast() }
-    return String(text)
-  }
-
-  /// `Name:` and nothing more: a message that was empty, or all of it an image.
-  fileprivate var firstRangeOfFinalColon: Range<String.Index>? {
-    guard last == ":", !contains("\n") else { return nil }
-    return index(before: endIndex)..<endIndex
-  }
-
-  fileprivate func range(ofLast text: String) -> Range<String.Index>? {
-    ranges(of: text).last
   }
 }

@@ -229,6 +229,8 @@ struct RecordSubscription {
     case .revoked: event.reason = .sessionRevoked
     case .replaced: event.reason = .replacedByNewerStream
     case .aged: event.reason = .maxAge
+    // Of the messenger's streams alone.
+    case .slow: break
     }
     var frame = Record.SubscribeResponse()
     frame.event = .closing(event)

@@ -54,7 +54,14 @@ public final class FileShelf: Sendable {
   private func uploadPath(_ key: Int64) -> String { "\(directory)/uploads/\(key)" }
 
   private func assetPath(_ sha256: [UInt8]) -> (folder: String, parent: String, file: String) {
-    let name = Self.hexadecimal(sha256)
+    Self.path(sha256, in: directory)
+  }
+
+  /// Where the bytes of a SHA-256 lie in a data folder.
+  static func path(_ sha256: [UInt8], in directory: String) -> (
+    folder: String, parent: String, file: String
+  ) {
+    let name = hexadecimal(sha256)
     let parent = "\(directory)/assets/\(name.prefix(2))"
     let folder = "\(parent)/\(name.dropFirst(2).prefix(2))"
     return (folder, parent, "\(folder)/\(name)")
@@ -192,8 +199,8 @@ public final class FileShelf: Sendable {
   private static func failed(_ doing: String) -> StoreError {
     let code = errno
     return StoreError(
-      code == ENOSPC || code == EDQUOT ? .resourceExhausted : .internalError,
-      code == ENOSPC || code == EDQUOT ? "DISK_FULL" : "STORAGE_FAILED",
+      [ENOSPC, EDQUOT, EFBIG].contains(code) ? .resourceExhausted : .internalError,
+      [ENOSPC, EDQUOT, EFBIG].contains(code) ? "DISK_FULL" : "STORAGE_FAILED",
       "\(doing) failed: \(String(cString: strerror(code)))")
   }
 }

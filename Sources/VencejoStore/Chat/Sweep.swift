@@ -54,9 +54,16 @@ extension WriteTransaction {
   }
 
   /// Takes words out of the search index that no message holds any more: FTS5 keeps deleted ones
-  /// until it merges its parts. It rewrites the whole index, so not too often.
-  public func optimizeSearch() throws(StoreError) {
-    try run("INSERT INTO message_fts(message_fts) VALUES ('optimize')")
+  /// until it merges its parts. It rewrites the index in steps of about `pages` pages, so that
+  /// messages are sent between them; answers whether there is more to do. The first step of a
+  /// round says so ("The 'merge' command": a negative number makes all parts one level).
+  @discardableResult
+  public func optimizeSearch(isFirst: Bool, pages: Int64 = 500) throws(StoreError) -> Bool {
+    let before = connection.totalChanges
+    try run(
+      "INSERT INTO message_fts(message_fts, rank) VALUES ('merge', ?)", isFirst ? -pages : pages)
+    // SQLite's documentation: less than two changes mean that nothing was left to merge.
+    return connection.totalChanges - before >= 2
   }
 
   /// Takes pins away whose time is over; answers whether there may be more.

@@ -1,5 +1,3 @@
-import Glibc
-import VencejoCrypto
 import VencejoSQLite
 
 /// What is in a data folder.
@@ -36,53 +34,12 @@ extension Store {
     return result
   }
 
-  private static func existing(_ directory: String) throws(StoreError) -> Connection {
+  static func existing(_ directory: String) throws(StoreError) -> Connection {
     do throws(SQLiteError) {
       let connection = try Connection(path: "\(directory)/vencejo.sqlite", mode: .readWrite)
       try connection.check(Schema.migrations, application: Schema.application)
       return connection
     } catch { throw StoreError(error) }
-  }
-
-  /// Copies the database, as it is at one moment, into a new file. Writers go on meanwhile.
-  /// Blocks.
-  ///
-  /// - Throws: `BACKUP_EXISTS` when the file is there, `STORAGE_…`.
-  public static func backUp(directory: String, to file: String) throws(StoreError) {
-    guard access(file, F_OK) != 0 else {
-      throw StoreError(
-        .alreadyExists, "BACKUP_EXISTS", "\(file) is there already", metadata: ["path": file])
-    }
-    let connection = try existing(directory)
-    do throws(SQLiteError) { try connection.run("VACUUM INTO ?", file) } catch {
-      throw StoreError(error)
-    }
-  }
-
-  /// Makes a data folder from a backup. Clients notice: their tokens belong to another history,
-  /// so they drop what the backup does not know. Blocks.
-  ///
-  /// - Throws: `DATA_FOLDER_NOT_EMPTY`, `DATA_FOLDER_IN_USE`, `NOT_A_DATABASE`, `NEWER_SCHEMA`,
-  ///   `STORAGE_…`.
-  public static func restore(_ file: String, to directory: String) throws(StoreError) {
-    let folder = try DataFolder(directory)
-    defer { folder.release() }
-    guard access(folder.databasePath, F_OK) != 0 else {
-      throw StoreError(
-        .failedPrecondition, "DATA_FOLDER_NOT_EMPTY",
-        "\(directory) holds a database: choose another folder", metadata: ["path": directory])
-    }
-    do throws(SQLiteError) {
-      // SQLite's own copy, so that what is no database is never taken for one.
-      let source = try Connection(path: file, mode: .readWrite)
-      try source.run("VACUUM INTO ?", folder.databasePath)
-      let connection = try Connection(path: folder.databasePath, mode: .readWrite)
-      try connection.migrate(Schema.migrations, application: Schema.application)
-      try connection.run("UPDATE log_state SET history = ?", SecureRandom.bytes(8))
-    } catch {
-      unlink(folder.databasePath)
-      throw StoreError(error)
-    }
   }
 
   /// Looks for damage; answers what is wrong, nothing when all is well. Blocks.
@@ -110,6 +67,9 @@ extension Store {
     do throws(SQLiteError) {
       try connection.run("INSERT INTO message_fts(message_fts) VALUES ('integrity-check')")
     } catch { faults.append("the search index does not fit the messages: \(error.message)") }
+    do throws(SQLiteError) { faults += try lostFiles(connection, directory) } catch {
+      throw StoreError(error)
+    }
     return faults
   }
 

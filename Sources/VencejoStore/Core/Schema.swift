@@ -8,7 +8,7 @@ enum Schema {
 
   static let migrations: [Migration] = [
     core, auth, chat, records, conversation, recordIndexes, recordReferences, accounts, attachments,
-    recordSubscriptions, recordContainers, hooks, recordShares, recordAssets,
+    recordSubscriptions, recordContainers, hooks, recordShares, recordAssets, operations,
   ]
 
   static let core = Migration(

@@ -19,6 +19,10 @@ public struct StoreOptions: Sendable {
   /// may end the process or copy the files. `before-commit`, `after-commit`, `after-publish`.
   public var crashPoint: (@Sendable (StaticString) -> Void)?
 
+  /// For tests: pages the database may have, as a full disk would leave it; asked before each
+  /// commit.
+  public var pageLimit: (@Sendable () -> Int64)?
+
   public init() {}
 }
 

@@ -5,7 +5,9 @@ extension StoreError {
   init(_ error: SQLiteError) {
     switch error.kind {
     case .full:
-      self.init(.resourceExhausted, "STORAGE_FULL", "the server's disk is full")
+      self.init(
+        .resourceExhausted, "DISK_FULL", "the server's disk is full: nothing can be stored",
+        details: [.retry(afterMilliseconds: 10_000)])
     case .interrupted:
       self.init(.unavailable, "READ_TOO_SLOW", "the read took too long and was cancelled")
     case .busy:

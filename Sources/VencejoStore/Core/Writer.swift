@@ -87,7 +87,8 @@ final class Writer: Sendable {
     let thread = WorkerThread("vencejo-writer") {
       var loop = WriterLoop(
         connection: handed, authority: authority, observer: observer, hooksQueued: hooksQueued,
-        position: state.lastPosition, clock: options.clock, crashPoint: options.crashPoint)
+        position: state.lastPosition, clock: options.clock, crashPoint: options.crashPoint,
+        pageLimit: options.pageLimit)
       while let batch = queue.pop(options.batchLimit) { loop.commit(batch) }
       loop.finish()
     }
@@ -112,6 +113,7 @@ private struct WriterLoop {
   var position: Int64
   let clock: @Sendable () -> Int64
   let crashPoint: (@Sendable (StaticString) -> Void)?
+  let pageLimit: (@Sendable () -> Int64)?
   let board = SubscriptionBoard()
 
   mutating func commit(_ operations: [PendingWrite]) {
@@ -120,6 +122,7 @@ private struct WriterLoop {
     var refused: [Int: StoreError] = [:]
     var transactions: [[LoggedEvent]] = []
     var hasQueuedHooks = false
+    if let pageLimit { _ = try? connection.execute("PRAGMA max_page_count = \(pageLimit())") }
     do {
       var head = base
       try connection.begin(.immediate)

@@ -12,7 +12,8 @@ import VencejoServer
     ["n": .init(kind: .int64Value(value))]
   }
 
-  @Test func queriesFollowRecordsInAndOut() async throws {
+  @Test("Rule 10: a record that leaves a query is told as such")
+  func queriesFollowRecordsInAndOut() async throws {
     try await withWorld { world in
       let ana = try await world.person("ana")
       let zone = try await ana.makeZone("z", in: notes)

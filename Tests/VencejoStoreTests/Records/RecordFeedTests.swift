@@ -8,7 +8,8 @@ import Testing
   let bench: RecordBench
   init() throws { bench = try RecordBench() }
 
-  @Test func fetchedChangesAreCompacted() async throws {
+  @Test("Rule 9: what came and went between two looks is told as gone")
+  func fetchedChangesAreCompacted() async throws {
     defer { bench.store.close() }
     try await bench.makeZone()
     try await bench.save([bench.record("a"), bench.record("b"), bench.record("c")])
@@ -37,7 +38,8 @@ import Testing
     #expect(try await changes(after: third.position).changes.isEmpty)
   }
 
-  @Test func oldTombstonesGoWithTheTokensThatNeedThem() async throws {
+  @Test("Rule 8: a token older than the tombstones has expired")
+  func oldTombstonesGoWithTheTokensThatNeedThem() async throws {
     let clock = ManualClock()
     let bench = try RecordBench { $0.clock = { clock.now } }
     defer { bench.store.close() }

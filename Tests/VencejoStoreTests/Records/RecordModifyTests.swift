@@ -97,7 +97,8 @@ import Testing
     #expect(try await bench.modify(ModifyBatch(operations: [save])).results[0].saved != nil)
   }
 
-  @Test func deletesLeaveTombstones() async throws {
+  @Test("Rule 8: what is deleted leaves a tombstone")
+  func deletesLeaveTombstones() async throws {
     defer { bench.store.close() }
     try await bench.makeZone()
     let saved = try #require(try await bench.save([bench.record("a", ["n": .int64(1)])])[0].saved)

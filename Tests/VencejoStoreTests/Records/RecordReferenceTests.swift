@@ -18,7 +18,8 @@ import Testing
       ModifyBatch(operations: [.delete(bench.id(name), changeTag: "", allowMissing: false)]))
   }
 
-  @Test func aDeletionTakesItsReferrersAlong() async throws {
+  @Test("Rule 25: a deletion takes its referrers along, each a tombstone")
+  func aDeletionTakesItsReferrersAlong() async throws {
     defer { bench.store.close() }
     try await bench.makeZone()
     // A tree, a circle, and one that only mentions.
@@ -76,7 +77,8 @@ import Testing
   }
 
   /// CloudKit's number.
-  @Test func aRecordHas750Referrers() async throws {
+  @Test("Rule 25: a cascade is bounded")
+  func aRecordHas750Referrers() async throws {
     defer { bench.store.close() }
     try await bench.makeZone()
     try await bench.save([bench.record("t")])

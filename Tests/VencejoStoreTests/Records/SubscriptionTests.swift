@@ -28,7 +28,8 @@ import Testing
     type: "Note", predicate: .comparison(field: "n", .greaterThan, .int64(10)))
 
   /// CloudKit's rule: the record as it is decides, and of a deleted one what it was.
-  @Test func theImagesTellCreationUpdateAndDeletionApart() async throws {
+  @Test("Rule 11: a deletion is filtered by what the record was")
+  func theImagesTellCreationUpdateAndDeletionApart() async throws {
     let bench = try await open(
       .query(Self.high, firesOn: [.creation, .update, .deletion], once: false, zone: nil))
     try await bench.save([bench.record("low", ["n": .int64(1)])])
