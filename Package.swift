@@ -221,8 +221,8 @@ let package = Package(
     .testTarget(
       name: "ModelTests",
       dependencies: [
-        "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf",
-        "VencejoCrypto", "VencejoStore",
+        "vencejo", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoCrypto",
+        "VencejoJSON",
       ],
       path: "Tests/Model", swiftSettings: settings),
     tests(

@@ -60,8 +60,11 @@ public struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
       database.map { String(cString: sqlite3_errmsg($0)) }
       ?? String(cString: sqlite3_errstr(code))
     // SQLite knows one way to be out of room; a quota and a limit on files are others.
-    let reason = database.map { sqlite3_system_errno($0) } ?? 0
-    let isFull = extended & 0xff == SQLITE_IOERR && [ENOSPC, EDQUOT, EFBIG].contains(reason)
+    // SQLite does not always keep what the system said; the thread does.
+    let reasons = [errno, database.map { sqlite3_system_errno($0) } ?? 0]
+    let isFull =
+      extended & 0xff == SQLITE_IOERR
+      && reasons.contains { [ENOSPC, EDQUOT, EFBIG].contains($0) }
     self.init(
       kind: isFull ? .full : Self.kind(of: extended), code: extended,
       message: "\(doing): \(text) (\(extended))")

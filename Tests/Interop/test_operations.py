@@ -78,9 +78,9 @@ class Settings(unittest.TestCase):
             ana = harness.Person(server.address, "ana")
             self.addCleanup(ana.close)
             chat = ana.group_chat("G")
-            file.write_text("change-limit = 1:0.001\nlisten = 127.0.0.1:1\n")
+            file.write_text("change-limit = 1:0.001\nthreads = 3\n")
             server.peer.process.send_signal(signal.SIGHUP)
-            until(lambda: "wait for a restart: listen" in server.peer.errors())
+            until(lambda: "wait for a restart: threads" in server.peer.errors())
 
             def refused():
                 try:

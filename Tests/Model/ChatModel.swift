@@ -19,6 +19,15 @@ struct ChatModel {
     var isPinned = false
     var starredBy: Set<Int> = []
     var mentions: Set<Int> = []
+    /// Whom a mention called when it was sent.
+    var notified: Set<Int> = []
+    var poll: Poll?
+    /// The name of a file it shows.
+    var attachment: String?
+    /// In the model's time; nil for ever.
+    var expiry: Int?
+    var sentAt = 0
+    var isExpired = false
     /// Who was there when it was sent, or is shown the past.
     var audience: Set<Int> = []
     /// Who blocked its sender when it was sent: they never see it.
@@ -28,7 +37,22 @@ struct ChatModel {
 
     func isVisible(to user: Int) -> Bool {
       audience.contains(user) && !blockedFor.contains(user) && !hiddenFor.contains(user)
+        && !isExpired
     }
+  }
+
+  struct Poll {
+    let options: [Int]
+    let allowsSeveral: Bool
+    var votes: [Int: Set<Int>] = [:]
+  }
+
+  struct Invite {
+    let name: String
+    let code: String
+    let chat: String
+    let creator: Int
+    var isRevoked = false
   }
 
   struct Member {
@@ -49,6 +73,8 @@ struct ChatModel {
     var sendRole = Role.member
     var showsHistory = false
     var settings: [Int: Settings] = [:]
+    /// Seconds that messages stay.
+    var ttl: Int?
   }
 
   struct Settings: Equatable {
@@ -60,6 +86,12 @@ struct ChatModel {
   var chats: [String: Chat] = [:]
   /// Who blocks whom.
   var blocks: [Int: Set<Int>] = [:]
+  var hidesReceipts: Set<Int> = []
+  var invites: [Invite] = []
+  /// Who uploaded which file.
+  var uploads: [String: Int] = [:]
+  /// Seconds that have passed.
+  var time = 0
 
   // MARK: What is true
 
@@ -114,8 +146,29 @@ struct ChatModel {
     for (user, blocked) in blocks {
       if let sender = message.sender, blocked.contains(sender) { message.blockedFor.insert(user) }
     }
+    message.sentAt = time
+    message.mentions.formIntersection(message.audience)
+    // What the system says stays.
+    message.expiry = message.sender == nil ? nil : chats[chat]?.ttl.map { time + $0 }
+    message.notified = message.mentions.filter {
+      $0 != message.sender && message.audience.contains($0) && !message.blockedFor.contains($0)
+    }
     chats[chat]?.messages.append(message)
   }
+
+  mutating func pass(seconds: Int) {
+    time += seconds
+    for name in chats.keys {
+      for index in chats[name]?.messages.indices ?? 0..<0 {
+        if let expiry = chats[name]?.messages[index].expiry, expiry <= time {
+          chats[name]?.messages[index].isExpired = true
+        }
+      }
+    }
+  }
+
+  /// Whether the time in which its sender may edit or delete it is over.
+  func isOver(_ seconds: Int, _ message: Message) -> Bool { time - message.sentAt > seconds }
 
   mutating func send(_ message: Message, to chat: String, by user: Int) {
     append(message, to: chat)

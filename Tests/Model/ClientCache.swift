@@ -11,6 +11,8 @@ struct ClientCache: Sendable {
     var reactions: [String: Int32] = [:]
     var isPinned = false
     var isStarred = false
+    var votes: [Int32: Int32] = [:]
+    var attachments: [String] = []
   }
 
   struct ChatState: Equatable, Sendable {
@@ -89,6 +91,8 @@ struct ClientCache: Sendable {
         if paths.contains("content") {
           held.text = Self.text(new)
           held.edits = new.editCount
+          held.votes = Self.votes(new)
+          held.attachments = Self.attachments(new)
         }
         if paths.contains("pinned") { held.isPinned = new.pinned }
         if paths.contains("starred") { held.isStarred = new.starred }
@@ -102,6 +106,8 @@ struct ClientCache: Sendable {
               $0.text = ""
               $0.isDeleted = true
               $0.reactions = [:]
+              $0.votes = [:]
+              $0.attachments = []
               $0.isPinned = false
             }
           } else {
@@ -187,12 +193,27 @@ struct ClientCache: Sendable {
       edits: message.editCount,
       reactions: Dictionary(
         message.reactions.map { ($0.emoji, $0.count) }, uniquingKeysWith: { $1 }),
-      isPinned: message.pinned, isStarred: message.starred)
+      isPinned: message.pinned, isStarred: message.starred, votes: votes(message),
+      attachments: attachments(message))
+  }
+
+  static func votes(_ message: Chat.Message) -> [Int32: Int32] {
+    guard case .poll(let poll)? = message.content?.kind else { return [:] }
+    return Dictionary(
+      poll.options.filter { $0.voteCount > 0 }.map { ($0.optionId, $0.voteCount) },
+      uniquingKeysWith: { $1 })
+  }
+
+  static func attachments(_ message: Chat.Message) -> [String] {
+    guard case .media(let media)? = message.content?.kind else { return [] }
+    return media.attachments
   }
 
   static func text(_ message: Chat.Message) -> String {
     switch message.content?.kind {
     case .text(let text)?: text.text
+    case .media(let media)?: media.caption
+    case .poll(let poll)?: poll.question
     default: ""
     }
   }

@@ -17,7 +17,7 @@ final class Device: Sendable {
   var isLive: Bool { live.withLock { $0 != nil } }
 
   /// Opens the stream and follows it until it is told to stop, or the server is gone.
-  func connect(_ client: Chat.ChatClient, _ options: CallOptions, _ world: ModelWorld) {
+  func connect(_ client: Chat.ChatClient, _ options: CallOptions) {
     let token = contents.token
     let call = client.subscribe(
       .with {
@@ -30,8 +30,7 @@ final class Device: Sendable {
     let task = Task {
       do {
         for try await frame in call {
-          // What a dead server says was never said.
-          if world.hasCrashed || Task.isCancelled { return }
+          if Task.isCancelled { return }
           cache.withLock { $0.take(frame) }
         }
       } catch {}
@@ -54,8 +53,7 @@ final class Device: Sendable {
 
   /// Reads pages of the log: some, or all there are.
   func catchUp(
-    _ client: Chat.ChatClient, _ options: CallOptions, _ world: ModelWorld, pages: Int,
-    pageSize: Int32
+    _ client: Chat.ChatClient, _ options: CallOptions, pages: Int, pageSize: Int32
   ) async throws {
     // Without a token there is a snapshot first, and that is the stream's to give.
     guard !contents.token.isEmpty else { return }
@@ -66,7 +64,6 @@ final class Device: Sendable {
           $0.resumeToken = token
           $0.pageSize = pageSize
         }, options)
-      if world.hasCrashed { return }
       cache.withLock { cache in
         for frame in page.events { cache.take(frame) }
         cache.token = page.resumeToken

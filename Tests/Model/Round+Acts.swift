@@ -15,6 +15,7 @@ extension Round {
 
   func act(_ channel: Chat.ChatClient) async throws {
     let user = pick(0..<people.count)
+    if pick(0..<4) == 0, !model.chats.isEmpty { return try await actMore(user) }
     switch pick(0..<100) {
     case 0..<8 where model.chats.count < 12: try await create(user)
     case 0..<40: try await send(user)

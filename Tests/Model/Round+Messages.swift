@@ -111,7 +111,11 @@ extension Round {
     let expected =
       lookFailure(user, chat, index) ?? memberFailure(user, chat)
       ?? (message.sender != user
-        ? "NOT_THE_SENDER" : message.isDeleted ? "MESSAGE_DELETED" : nil)
+        ? "NOT_THE_SENDER"
+        : message.isDeleted
+          ? "MESSAGE_DELETED"
+          : message.poll != nil || message.attachment != nil
+            ? "BAD_CONTENT" : model.isOver(15 * 60, message) ? "EDIT_WINDOW_CLOSED" : nil)
     let target = name(chat, index)
     let reason = try await attempt("\(user) edits \(index + 1) of \(chat)") { client in
       _ = try await client.editMessage(
@@ -123,6 +127,7 @@ extension Round {
     }
     guard expect(reason, expected, "editing in \(chat)") else { return }
     model.chats[chat]?.messages[index].text = text
+    model.chats[chat]?.messages[index].mentions = []
     model.chats[chat]?.messages[index].edits += 1
   }
 
@@ -168,6 +173,8 @@ extension Round {
       } else if !messages[index].isDeleted {
         model.chats[chat]?.messages[index].isDeleted = true
         model.chats[chat]?.messages[index].reactions = [:]
+        model.chats[chat]?.messages[index].mentions = []
+        model.chats[chat]?.messages[index].poll?.votes = [:]
         model.chats[chat]?.messages[index].isPinned = false
       }
     }

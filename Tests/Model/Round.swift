@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 import Testing
 import VencejoAPI
 import VencejoCrypto
@@ -21,8 +20,8 @@ final class Round {
   var devices: [Device] = []
   var world: ModelWorld
   var faults: [String] = []
+  let clock: SharedClock
   private let root: String
-  private var images = 0
   /// The last things done, to be told with a fault.
   private(set) var journal: [String] = []
   private var stamp = 0
@@ -32,13 +31,19 @@ final class Round {
     random = SeededGenerator(state: seed)
     var template = Array("/tmp/vencejo-model-XXXXXX".utf8CString)
     root = String(cString: try #require(mkdtemp(&template)))
-    world = try ModelWorld(root: root, number: 0)
+    clock = try SharedClock(path: "\(root)/clock")
+    // Somewhere in the middle of the round.
+    let point = ModelWorld.crashPoints.randomElement(using: &random) ?? "after-commit"
+    let pass = Int.random(in: 40..<180, using: &random)
+    journal = ["the server will die at pass \(pass) of \(point)"]
+    world = try ModelWorld(root: root, clock: clock, crash: (point, pass))
+    client = Chat.ChatClient(try world.channel())
     people = (0..<users).map { Person(handle: "user\($0)") }
   }
 
   func run(operations: Int) async throws {
     for index in people.indices {
-      let response = try await Auth.AuthClient(world.server.channel()).signUp(
+      let response = try await Auth.AuthClient(world.channel()).signUp(
         .with {
           $0.handle = people[index].handle
           $0.password = "password"
@@ -49,34 +54,47 @@ final class Round {
     for user in people.indices {
       for _ in 0..<2 {
         let device = Device(user: user, name: people[user].name)
-        device.connect(client, options(user), world)
+        device.connect(client, options(user))
         devices.append(device)
       }
     }
-    let crashAt = Int.random(in: operations / 4..<operations * 3 / 4, using: &random)
-    var channel = client
-    for step in 0..<operations {
-      if step == crashAt {
-        images += 1
-        let point = ModelWorld.crashPoints.randomElement(using: &random) ?? "after-commit"
-        world.arm(point, image: images)
-        log("the server will die at \(point)")
-      }
+    for _ in 0..<operations {
       await shake()
-      try await act(channel)
-      if world.hasCrashed {
-        try await restart()
-        channel = client
-      }
+      try await act(client)
+      if world.hasCrashed { try await restart() }
       if !faults.isEmpty { break }
     }
-    if faults.isEmpty { try await compare() }
+    if faults.isEmpty {
+      // One that did not come to the point where it was to die.
+      if restarts == 0 {
+        world.killNow()
+        while !world.hasCrashed { await Task.yield() }
+        try await restart()
+      }
+      try await compare()
+    }
     for device in devices { await device.disconnect() }
     await world.end()
     ModelWorld.remove(root)
   }
 
-  lazy var client = Chat.ChatClient(world.server.channel())
+  private(set) var client: Chat.ChatClient
+  private(set) var restarts = 0
+
+  /// Everybody again: access tokens last a quarter of an hour.
+  func signInAll(_ client: Chat.ChatClient) async throws {
+    for index in people.indices {
+      let response = try await Auth.AuthClient(client.channel).signIn(
+        .with {
+          $0.credential = .password(
+            .with {
+              $0.identifier = people[index].handle
+              $0.password = "password"
+            })
+        })
+      people[index].token = response.tokens?.accessToken ?? ""
+    }
+  }
 
   func options(_ user: Int) -> CallOptions { .bearer(people[user].token) }
 
@@ -104,22 +122,21 @@ final class Round {
       await device.disconnect()
       if pick(0..<6) == 0 { device.loseCache() }
     } else if pick(0..<2) == 0 {
-      device.connect(client, options(device.user), world)
+      device.connect(client, options(device.user))
     } else {
       try? await device.catchUp(
-        client, options(device.user), world, pages: pick(1..<3), pageSize: Int32(pick(1..<6)))
+        client, options(device.user), pages: pick(1..<3), pageSize: Int32(pick(1..<6)))
     }
   }
 
   private func restart() async throws {
     for device in devices { await device.disconnect() }
-    let old = world
-    await old.end()
-    world = try ModelWorld(root: root, number: images)
-    client = Chat.ChatClient(world.server.channel())
-    log("the server was started again")
+    world = try ModelWorld(root: root, clock: clock, crash: nil)
+    client = Chat.ChatClient(try world.channel())
+    restarts += 1
+    log("the server died and was started again")
     for device in devices where pick(0..<2) == 0 {
-      device.connect(client, options(device.user), world)
+      device.connect(client, options(device.user))
     }
   }
 
@@ -130,17 +147,22 @@ final class Round {
     _ what: String, _ body: (Chat.ChatClient) async throws -> Void
   ) async throws -> String? {
     log(what)
+    var last = ""
     for _ in 0..<3 {
-      var reason: String?
       do {
         try await body(client)
+        return nil
       } catch let error as RPCError {
-        reason = error.detail(GoogleRPC.ErrorInfo.self)?.reason ?? "\(error)"
+        if let info = error.detail(GoogleRPC.ErrorInfo.self) { return info.reason }
+        last = "\(error)"
       }
-      guard world.hasCrashed else { return reason }
+      // No answer: it is dying, or something is wrong.
+      let deadline = ContinuousClock.now + .seconds(5)
+      while !world.hasCrashed, ContinuousClock.now < deadline { await Task.yield() }
+      guard world.hasCrashed else { return last }
       try await restart()
     }
-    return "NEVER_DONE"
+    return "NEVER_DONE: \(last)"
   }
 
   // MARK: The end
@@ -148,7 +170,7 @@ final class Round {
   private func compare() async throws {
     // A message to oneself, whose arrival says that all before it has arrived.
     for device in devices where !device.isLive {
-      device.connect(client, options(device.user), world)
+      device.connect(client, options(device.user))
     }
     for (user, person) in people.enumerated() {
       let own = try await client.createChat(
@@ -176,13 +198,21 @@ final class Round {
         }
       }
     }
-    for user in people.indices { try await compare(user) }
+    for user in people.indices {
+      try await compare(user)
+      try await compareLooks(user)
+    }
   }
 
   private func compare(_ user: Int) async throws {
     let fresh = try await snapshot(user)
     compareWithModel(user, fresh)
     for device in devices where device.user == user {
+      // What expired goes from the devices when the server has swept it.
+      let deadline = ContinuousClock.now + .seconds(model.time > 0 ? 10 : 0)
+      while !Self.agree(device.contents, fresh), ContinuousClock.now < deadline {
+        await Task.yield()
+      }
       let cache = device.contents
       for text in cache.faults { fault("\(people[user].handle): \(text)") }
       guard Set(cache.chats.keys) == Set(fresh.keys) else {
@@ -199,6 +229,18 @@ final class Round {
         fault("\(people[user].handle) in \(name): \(Self.difference(held, there))")
       }
     }
+  }
+
+  private static func agree(_ cache: ClientCache, _ fresh: [String: ClientCache.ChatState]) -> Bool
+  {
+    guard cache.faults.isEmpty else { return true }
+    return Set(cache.chats.keys) == Set(fresh.keys)
+      && cache.chats.allSatisfy { name, held in
+        guard var there = fresh[name] else { return false }
+        there.floor = held.floor
+        there.messages = there.messages.filter { $0.key >= held.floor }
+        return held == there
+      }
   }
 
   private static func difference(_ held: ClientCache.ChatState, _ there: ClientCache.ChatState)
@@ -251,6 +293,14 @@ final class Round {
     return result
   }
 
+  private static func count(_ poll: ChatModel.Poll?) -> [Int32: Int32] {
+    var votes: [Int32: Int32] = [:]
+    for option in (poll?.votes.values).map({ $0.flatMap(\.self) }) ?? [] {
+      votes[Int32(option), default: 0] += 1
+    }
+    return votes
+  }
+
   private func compareWithModel(_ user: Int, _ fresh: [String: ClientCache.ChatState]) {
     let handle = people[user].handle
     let expected = model.chats(of: user)
@@ -273,7 +323,9 @@ final class Round {
           text: message.isDeleted ? "" : message.text,
           sender: message.sender.map { people[$0].name } ?? "", isDeleted: message.isDeleted,
           edits: Int32(message.edits), reactions: counts, isPinned: message.isPinned,
-          isStarred: message.starredBy.contains(user))
+          isStarred: message.starredBy.contains(user),
+          votes: message.isDeleted ? [:] : Self.count(message.poll),
+          attachments: message.isDeleted ? [] : message.attachment.map { [$0] } ?? [])
         if seen != should {
           fault(
             "\(handle) sees \(sequence) of \(name) as \(seen.map { "\($0)" } ?? "-"), should \(should)"

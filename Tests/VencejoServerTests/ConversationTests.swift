@@ -351,9 +351,11 @@ import VencejoServer
         return (text.split(separator: "\n").map(String.init), last)
       }
       let (lines, last) = try await export(.ndjson)
-      #expect(lines.count == 204 && last == [201, 205])
+      // A header first.
+      #expect(lines.count == 205 && last == [0, 201, 205])
+      #expect(lines[0].hasPrefix("{\"header\":"))
       #expect(lines.allSatisfy { $0.hasPrefix("{") && $0.hasSuffix("}") })
-      #expect(lines[1].contains("\"text 3\""))
+      #expect(lines[2].contains("\"text 3\""))
       let (rest, _) = try await export(.text, after: 203)
       #expect(rest.map { String($0.suffix(13)) } == ["ana: text 204", "ana: text 205"])
       #expect(rest[0].hasPrefix("[20"))

@@ -65,6 +65,10 @@ public final class Backend: Sendable {
   ///
   /// - Throws: ``StoreError`` as ``Store/open(directory:options:)`` does.
   public init(configuration: Configuration) throws(StoreError) {
+    #if DEBUG
+      var configuration = configuration
+      TestSettings.apply(to: &configuration)
+    #endif
     let store = try Store.open(directory: configuration.directory, options: configuration.store)
     let limits = RateLimits(configuration.limits)
     door = SignUpDoor(isOpen: configuration.isSignUpOpen)

@@ -38,15 +38,19 @@ public struct WhatsAppExport: Sendable, Hashable {
     // Swift takes both bytes of a DOS line end for one character.
     let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
     let parsed = lines.map { line in (line, Header.parse(line)) }
-    // A file is written by one phone: what begins a line in the other system's way was pasted.
+    // A file is written by one phone: a line now and then that begins in the other system's way was
+    // pasted.
     let headers = parsed.compactMap { $0.1?.0 }
-    let isBracketed = headers.filter(\.isBracketed).count * 2 > headers.count
-    dateOrder = Self.order(of: headers.filter { $0.isBracketed == isBracketed })
+    let bracketed = headers.filter(\.isBracketed).count
+    let fewer = min(bracketed, headers.count - bracketed)
+    let isPasted = fewer * 10 <= headers.count || (fewer == 1 && headers.count > 3)
+    func belongs(_ header: Header) -> Bool {
+      !isPasted || header.isBracketed == (bracketed * 2 > headers.count)
+    }
+    dateOrder = Self.order(of: headers.filter(belongs))
     var raw: [(time: Int64, body: String)] = []
     for (line, found) in parsed {
-      if let (header, body) = found, header.isBracketed == isBracketed,
-        let time = header.time(dateOrder)
-      {
+      if let (header, body) = found, belongs(header), let time = header.time(dateOrder) {
         raw.append((time, String(body)))
       } else if raw.isEmpty {
         if !line.allSatisfy(\.isWhitespace) { strayLines += 1 }

@@ -155,9 +155,10 @@ private struct WriterLoop {
         }
       }
       if head != base { try connection.run("UPDATE log_state SET last_position = ?", head) }
-      crashPoint?("before-commit")
+      // Of commits that log something: the others are not steps of anybody's.
+      if head != base { crashPoint?("before-commit") }
       try connection.commit()
-      crashPoint?("after-commit")
+      if head != base { crashPoint?("after-commit") }
       position = head
     } catch {
       connection.rollback()
