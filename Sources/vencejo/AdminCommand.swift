@@ -28,7 +28,7 @@ enum AdminCommand {
       compact                give unused room back; no server may use the folder
       export CHAT FILE       write a chat and its files, as JSON Lines, as --owner HANDLE sees
                              it; no server may use the folder
-      import FILE            take such a file in, with the original times, while no server uses
+      import-lines FILE      take such a file in, with the original times, while no server uses
                              the folder (--sender 'HANDLE-THERE=HANDLE' for each of them,
                              --owner HANDLE, --title TEXT)
       import-whatsapp FILE   show what a chat exported by WhatsApp holds; with --yes make a chat
@@ -68,7 +68,7 @@ enum AdminCommand {
       if words.first == "import-records", words.count == 2 {
         return try await RecordCommand.run(arguments, words[1], data, output)
       }
-      if words.first == "import", words.count == 2 {
+      if words.first == "import-lines", words.count == 2 {
         return try await ImportCommand.runLines(arguments, words[1], data, output)
       }
       if words.first == "export", words.count == 3 {

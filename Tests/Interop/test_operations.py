@@ -188,9 +188,9 @@ class Folder(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = f"{folder}/chat.jsonl"
             self.admin("export", chat.name, file, "--owner", "ana", *data)
-            said = self.admin("import", file, "--owner", "ana", "--title", "Copy", *data)
+            said = self.admin("import-lines", file, "--owner", "ana", "--title", "Copy", *data)
             self.assertIn("imported\t3\nskipped\t0\n", said)
-            said = self.admin("import", file, "--owner", "ana", *data)
+            said = self.admin("import-lines", file, "--owner", "ana", *data)
             self.assertIn("imported\t0\nskipped\t3\n", said)
         self.admin("retain", "--days", "1", *data)
         self.admin("compact", *data)
