@@ -258,7 +258,9 @@ import VencejoSQLite
     #expect(
       try await world.events(of: ben, after: start) == [
         .messagesDeleted(
-          Deletion(chat: chat.id, ranges: [SequenceRange(4, 5)], scope: .expired, actor: nil))
+          Deletion(chat: chat.id, ranges: [SequenceRange(4, 5)], scope: .expired, actor: nil)),
+        // Who missed the reply hears how far it moved the marker.
+        .unreadChanged(chat: chat.id, .none, total: 0, read: 5),
       ])
     #expect(reply.sequence == 5)
     var steps = 1
