@@ -221,8 +221,8 @@ let package = Package(
     .testTarget(
       name: "ModelTests",
       dependencies: [
-        "vencejo", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoCrypto",
-        "VencejoJSON",
+        "vencejo", "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf",
+        "VencejoCrypto", "VencejoStore", "VencejoJSON",
       ],
       path: "Tests/Model", swiftSettings: settings),
     tests(

@@ -2,8 +2,11 @@ import Glibc
 import Synchronization
 import Testing
 import VencejoAPI
+import VencejoCrypto
 import VencejoProtobuf
 import VencejoRPC
+import VencejoServer
+import VencejoStore
 
 /// Numbers that come again for the same seed.
 struct SeededGenerator: RandomNumberGenerator {
@@ -17,103 +20,91 @@ struct SeededGenerator: RandomNumberGenerator {
   }
 }
 
-/// A server in a process of its own, which kills itself at a named point of its writer, and may be
-/// started again on the same folder. The test moves its clock.
+/// A server that can be killed at a named point of its writer, and started again from what was on
+/// the disk then.
 final class ModelWorld: Sendable {
+  /// What is on the disk at a crash point is copied; whatever the old server says after it is not
+  /// believed.
+  final class Crash: Sendable {
+    let point: String
+    let image: String
+    let happened = Atomic(false)
+    private let folder: String
+
+    init(point: String, folder: String, image: String) {
+      self.point = point
+      self.folder = folder
+      self.image = image
+    }
+
+    /// On the writer's thread.
+    func pass(_ name: StaticString) {
+      guard "\(name)" == point, !happened.load(ordering: .acquiring) else { return }
+      for file in ["vencejo.sqlite", "vencejo.sqlite-wal"] {
+        ModelWorld.copy("\(folder)/\(file)", to: "\(image)/\(file)")
+      }
+      happened.store(true, ordering: .releasing)
+    }
+  }
+
   static let crashPoints = ["before-commit", "after-commit", "after-publish"]
 
   let root: String
-  private let clock: SharedClock
-  private let process: Mutex<pid_t>
-  private let hasEnded = Atomic(false)
+  let folder: String
+  let backend: Backend
+  let server: Server
 
-  /// `crash`: at which pass of which point it dies; nil for never.
-  init(root: String, clock: SharedClock, crash: (point: String, pass: Int)?) throws {
+  init(root: String, number: Int) throws {
     self.root = root
-    self.clock = clock
-    var settings = "clock=\(clock.path),sweep=50,cost=2"
-    if let crash { settings += ",crash=\(crash.point):\(crash.pass)" }
-    process = Mutex(
-      try Self.start(
-        [
-          try #require(Self.program), "serve", "--listen", "unix:\(root)/socket", "--data",
-          "\(root)/data", "--quiet", "--device-limit", "1000000:1000000", "--change-limit",
-          "1000000:1000000", "--call-limit", "1000000:1000000",
-        ], ["VENCEJO_TEST=\(settings)"]))
+    folder = "\(root)/\(number)"
+    mkdir(folder, 0o700)
+    var configuration = Backend.Configuration(directory: folder)
+    configuration.store.passwordCost = Scrypt.Parameters(cost: 2, blockSize: 1, parallelism: 1)
+    configuration.sweepInterval = .milliseconds(50)
+    let hook = Hook()
+    configuration.store.crashPoint = { point in hook.crash.withLock { $0 }?.pass(point) }
+    backend = try Backend(configuration: configuration)
+    var settings = Server.Configuration()
+    settings.threads = 1
+    server = try Server(listening: [], configuration: settings, services: backend.services)
+    self.hook = hook
   }
 
-  /// The program under test, built beside this test's bundle.
-  private static let program: String? = {
-    if let named = getenv("VENCEJO_PROGRAM") { return String(cString: named) }
-    var path = [UInt8](repeating: 0, count: 4096)
-    let count = path.withUnsafeMutableBytes { buffer in
-      readlink("/proc/self/exe", buffer.bindMemory(to: CChar.self).baseAddress!, buffer.count)
-    }
-    let own = String(decoding: path.prefix(max(0, count)), as: UTF8.self)
-    for candidate in CommandLine.arguments + [own] {
-      guard let slash = candidate.lastIndex(of: "/") else { continue }
-      let program = candidate[..<slash] + "/vencejo"
-      if access(String(program), X_OK) == 0 { return String(program) }
-    }
-    return nil
-  }()
+  private final class Hook: Sendable {
+    let crash = Mutex<Crash?>(nil)
+  }
+  private let hook: Hook
 
-  func channel() throws -> Channel { try Channel("unix:\(root)/socket") }
+  /// The next pass of `point` is the end.
+  func arm(_ point: String, image: Int) {
+    let image = "\(root)/\(image)"
+    mkdir(image, 0o700)
+    let crash = Crash(point: point, folder: folder, image: image)
+    hook.crash.withLock { $0 = crash }
+  }
 
-  /// Whether the process is gone.
   var hasCrashed: Bool {
-    if hasEnded.load(ordering: .acquiring) { return true }
-    return process.withLock { process in
-      var status: CInt = 0
-      guard waitpid(process, &status, WNOHANG) == process else { return false }
-      hasEnded.store(true, ordering: .releasing)
-      return true
-    }
+    hook.crash.withLock { $0 }?.happened.load(ordering: .acquiring) ?? false
   }
 
-  func killNow() { process.withLock { _ = kill($0, SIGKILL) } }
-
-  /// Ends it as an operator would, or from outside if it does not.
   func end() async {
-    guard !hasCrashed else { return }
-    process.withLock { _ = kill($0, SIGTERM) }
-    let deadline = ContinuousClock.now + .seconds(20)
-    while !hasCrashed {
-      if ContinuousClock.now > deadline { process.withLock { _ = kill($0, SIGKILL) } }
-      await Task.yield()
-    }
+    backend.drain()
+    await server.shutdown()
+    backend.close()
   }
 
-  private static func start(_ arguments: [String], _ extra: [String]) throws -> pid_t {
-    var pipes: [CInt] = [0, 0]
-    try #require(pipe(&pipes) == 0)
-    for end in pipes { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    posix_spawn_file_actions_adddup2(&actions, pipes[1], 1)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    var words = arguments.map { strdup($0) } + [nil]
-    var environment = extra.map { strdup($0) }
-    var at = environ
-    while let entry = at.pointee {
-      if !String(cString: entry).hasPrefix("VENCEJO_TEST=") { environment.append(strdup(entry)) }
-      at += 1
+  private static func copy(_ from: String, to: String) {
+    guard let source = fopen(from, "r"), let target = fopen(to, "w") else { return }
+    defer {
+      fclose(source)
+      fclose(target)
     }
-    environment.append(nil)
-    defer { for text in words + environment { free(text) } }
-    var process = pid_t()
-    let code = posix_spawn(&process, arguments[0], &actions, nil, &words, &environment)
-    close(pipes[1])
-    try #require(code == 0, "\(arguments[0]) does not start")
-    // It says when it listens.
-    var byte: UInt8 = 0
-    var said = ""
-    while read(pipes[0], &byte, 1) == 1, byte != UInt8(ascii: "\n") {
-      said.unicodeScalars.append(Unicode.Scalar(byte))
+    var chunk = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = fread(&chunk, 1, chunk.count, source)
+      guard count > 0 else { return }
+      fwrite(chunk, 1, count, target)
     }
-    close(pipes[0])
-    try #require(said.hasPrefix("listening on"), "\(said)")
-    return process
   }
 
   static func remove(_ path: String) {
@@ -130,29 +121,6 @@ final class ModelWorld: Sendable {
       unlink(path)
     }
   }
-}
-
-/// Microseconds that the server's clock is ahead, in memory that both processes have.
-///
-/// `@unchecked Sendable`: eight bytes, written at once, by one test.
-final class SharedClock: @unchecked Sendable {
-  let path: String
-  private let page: UnsafeMutableRawPointer
-
-  init(path: String) throws {
-    self.path = path
-    let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    try #require(file >= 0 && ftruncate(file, 8) == 0)
-    page = try #require(mmap(nil, 8, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0))
-    close(file)
-  }
-
-  func advance(seconds: Int64) {
-    page.storeBytes(
-      of: page.load(as: Int64.self) + seconds * 1_000_000, as: Int64.self)
-  }
-
-  deinit { munmap(page, 8) }
 }
 
 extension Message {

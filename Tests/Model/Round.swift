@@ -18,7 +18,7 @@ final class Round {
   var model = ChatModel()
   var people: [Person]
   var devices: [Device] = []
-  var world: ModelWorld
+  var world: ProcessWorld
   var faults: [String] = []
   let clock: SharedClock
   private let root: String
@@ -33,10 +33,10 @@ final class Round {
     root = String(cString: try #require(mkdtemp(&template)))
     clock = try SharedClock(path: "\(root)/clock")
     // Somewhere in the middle of the round.
-    let point = ModelWorld.crashPoints.randomElement(using: &random) ?? "after-commit"
+    let point = ProcessWorld.crashPoints.randomElement(using: &random) ?? "after-commit"
     let pass = Int.random(in: 40..<180, using: &random)
     journal = ["the server will die at pass \(pass) of \(point)"]
-    world = try ModelWorld(root: root, clock: clock, crash: (point, pass))
+    world = try ProcessWorld(root: root, clock: clock, crash: (point, pass))
     client = Chat.ChatClient(try world.channel())
     people = (0..<users).map { Person(handle: "user\($0)") }
   }
@@ -131,7 +131,7 @@ final class Round {
 
   private func restart() async throws {
     for device in devices { await device.disconnect() }
-    world = try ModelWorld(root: root, clock: clock, crash: nil)
+    world = try ProcessWorld(root: root, clock: clock, crash: nil)
     client = Chat.ChatClient(try world.channel())
     restarts += 1
     log("the server died and was started again")
