@@ -7,6 +7,8 @@ final class Device: Sendable {
   let user: Int
   private let cache: Mutex<ClientCache>
   private let live = Mutex<Task<Void, Never>?>(nil)
+  /// How its last stream ended, for the words of a fault.
+  private let ending = Mutex("")
 
   init(user: Int, name: String) {
     self.user = user
@@ -14,7 +16,11 @@ final class Device: Sendable {
   }
 
   var contents: ClientCache { cache.withLock { $0 } }
-  var isLive: Bool { live.withLock { $0 != nil } }
+  var lastEnd: String { ending.withLock { $0 } }
+  /// One that was refused because time passed while it connected is not; any other end is a fault.
+  var isLive: Bool {
+    live.withLock { $0 != nil } && !lastEnd.contains("the access token has expired")
+  }
 
   /// Opens the stream and follows it until it is told to stop, or the server is gone.
   func connect(_ client: Chat.ChatClient, _ options: CallOptions) {
@@ -33,8 +39,12 @@ final class Device: Sendable {
           if Task.isCancelled { return }
           cache.withLock { $0.take(frame) }
         }
-      } catch {}
+        ending.withLock { $0 = "ended" }
+      } catch {
+        ending.withLock { $0 = "\(error)" }
+      }
     }
+    ending.withLock { $0 = "" }
     live.withLock { $0 = task }
   }
 

@@ -135,6 +135,8 @@ final class Round {
     client = Chat.ChatClient(try world.channel())
     restarts += 1
     log("the server died and was started again")
+    // Time may have passed before it died: streams need tokens that are good.
+    try await signInAll(client)
     for device in devices where pick(0..<2) == 0 {
       device.connect(client, options(device.user))
     }
@@ -170,6 +172,7 @@ final class Round {
   private func compare() async throws {
     // A message to oneself, whose arrival says that all before it has arrived.
     for device in devices where !device.isLive {
+      await device.disconnect()
       device.connect(client, options(device.user))
     }
     for (user, person) in people.enumerated() {
@@ -191,7 +194,10 @@ final class Round {
           chat.messages.values.contains { $0.text == text }
         }) {
           guard ContinuousClock.now < deadline else {
-            fault("a device of \(person.handle) never heard the end")
+            fault(
+              "a device of \(person.handle) never heard the end: \(device.lastEnd); it holds "
+                + "\(device.contents.chats.count) chats, "
+                + "own: \(device.contents.chats[name].map { "\($0)" } ?? "none")")
             return
           }
           await Task.yield()

@@ -57,27 +57,14 @@ extension ReadTransaction {
       guard let last = keys.int(), let gone = keys.int(),
         let read = try first(
           "SELECT read_seq FROM member WHERE chat_id = ? AND user_id = ?", event.chat, user,
-          read: { $0.int(0) })
+          read: { $0.int(0) }), read < gone
       else { return nil }
-      if read >= gone {
-        // Also whom an own message moved the marker that has expired since: a replay lost it.
-        guard try hasExpired(own: read, event.chat, user) else { return nil }
-      }
       return .unreadChanged(
         chat: chat, try unread(event.chat, user, after: read, to: last),
         total: try totalUnread(of: user), read: min(read, last))
     default:
       return nil
     }
-  }
-
-  private func hasExpired(own sequence: Int64, _ chat: Int64, _ user: Int64) throws(StoreError)
-    -> Bool
-  {
-    try first(
-      "SELECT 1 FROM message WHERE chat_id = ? AND seq = ? AND sender_id = ? AND expire_us <= ?",
-      chat, sequence, user, now
-    ) { _ in true } ?? false
   }
 
   /// An event of one user.

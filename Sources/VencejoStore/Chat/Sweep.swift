@@ -10,17 +10,20 @@ extension WriteTransaction {
   public func sweepExpired() throws(StoreError) -> Bool {
     let expired = try all(
       """
-      SELECT m.message_key, m.chat_id, m.seq, c.uuid, m.kind, m.body, m.content
+      SELECT m.message_key, m.chat_id, m.seq, c.uuid, m.kind, m.body, m.content, m.sender_id
       FROM message m JOIN chat c USING (chat_id)
       WHERE m.expire_us <= ? AND m.is_purged = 0 LIMIT 500
       """, now
     ) { row in
       (
         key: row.int(0), chat: row.int(1), sequence: row.int(2), id: row.uuid(3),
-        columns: BodyColumns(kind: row.int(4), words: row.text(5), content: row.optionalBlob(6))
+        columns: BodyColumns(kind: row.int(4), words: row.text(5), content: row.optionalBlob(6)),
+        sender: row.optionalInt(7)
       )
     }
     var byChat: [Int64: (id: UUID?, sequences: [Int64])] = [:]
+    // Whose own message moved their marker: a replay has lost it, and tells the marker instead.
+    var markers: [Int64: [(user: Int64, read: Int64)]] = [:]
     for message in expired {
       try forget(
         message.columns.body?.mentions ?? [], chat: message.chat, sequence: message.sequence)
@@ -32,6 +35,13 @@ extension WriteTransaction {
       try run("DELETE FROM poll_vote WHERE message_key = ?", message.key)
       try run("DELETE FROM pin WHERE chat_id = ? AND seq = ?", message.chat, message.sequence)
       byChat[message.chat, default: (message.id, [])].sequences.append(message.sequence)
+      let isMarker = try first(
+        "SELECT 1 FROM member WHERE chat_id = ? AND user_id = ? AND read_seq = ? AND state = 1",
+        message.chat, message.sender, message.sequence
+      ) { _ in true }
+      if let sender = message.sender, isMarker == true {
+        markers[message.chat, default: []].append((sender, message.sequence))
+      }
     }
     for (chat, (id, sequences)) in byChat.sorted(by: { $0.key < $1.key }) {
       guard let id else { continue }
@@ -49,6 +59,10 @@ extension WriteTransaction {
           event: .messagesDeleted(
             Deletion(chat: id, ranges: ranges, scope: .expired, actor: nil))))
       try appendRecount(chat, upTo: ranges.last?.last ?? 0)
+      for (user, read) in markers[chat] ?? [] {
+        let last = try first("SELECT last_seq FROM chat WHERE chat_id = ?", chat) { $0.int(0) }
+        appendUnreadChanged(chat: chat, user: user, read: read, last: last ?? read)
+      }
     }
     return expired.count == 500
   }
