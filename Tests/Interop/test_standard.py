@@ -109,9 +109,13 @@ class Reflection(ServerCase):
         mine = descriptor_pb2.FileDescriptorProto.FromString(chat_pb2.DESCRIPTOR.serialized_pb)
         theirs = database.FindFileContainingSymbol("vencejo.chat.v1.ChatService")
         # protoc tells plugins the JSON names too, and Python's own forgets them.
-        for message in theirs.message_type:
-            for field in message.field:
-                field.ClearField("json_name")
+        def forget(messages) -> None:
+            for message in messages:
+                for field in message.field:
+                    field.ClearField("json_name")
+                forget(message.nested_type)
+
+        forget(theirs.message_type)
         self.assertEqual(theirs, mine)
 
 

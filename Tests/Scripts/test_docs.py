@@ -33,7 +33,8 @@ class Docs(unittest.TestCase):
         words = {word for word, more in told if not more}
         prefixes = tuple(word for word, more in told if more)
         # The operator's, who reads them where the program runs.
-        operator = ("DATA_FOLDER_", "BACKUP_", "NEWER_SCHEMA", "NOT_A_DATABASE", "NO_THREAD")
+        operator = ("DATA_FOLDER_", "BACKUP_", "NEWER_SCHEMA", "NOT_A_DATABASE", "NO_THREAD",
+                    "SERVER_SILENT")
         missing, found = [], 0
         for room in ("VencejoStore", "VencejoServer"):
             for path in (stubs.TOP / "Sources" / room).rglob("*.swift"):

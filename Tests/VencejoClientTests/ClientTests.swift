@@ -267,7 +267,10 @@ func clockSeconds() -> Int64 {
     defer { client.close() }
     let changes = client.changes()
     let task = Task { try await client.send("hola", to: "chats/a") }
-    while client.outbox.pending.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
+    while client.outbox.pending.isEmpty {
+      // Between two looks.
+      try? await Task.sleep(for: .milliseconds(1))
+    }
     task.cancel()
     await #expect(throws: RPCError.self) { try await task.value }
     for await change in changes {

@@ -185,7 +185,10 @@ extension String {
     defer { peer.close() }
     let client = try #require(HTTPClient())
     async let outcome = post(client, "http://127.0.0.1:\(peer.port)/", here)
-    while peer.requests.update({ $0.isEmpty }) { try? await Task.sleep(for: .milliseconds(1)) }
+    while peer.requests.update({ $0.isEmpty }) {
+      // Between two looks.
+      try? await Task.sleep(for: .milliseconds(1))
+    }
     client.close()
     #expect(try await outcome == .failed("the client is closed"))
     #expect(try await post(client, "http://127.0.0.1:1/", here) == .failed("the client is closed"))

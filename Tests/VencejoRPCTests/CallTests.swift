@@ -42,6 +42,7 @@ struct CallTests {
       for key in ["a", "b", "c"] {
         let task = Task { for try await _ in harness.echo.hold(.init(key: key)) {} }
         while !(try await harness.echo.getHold(.init(key: key)).started) {
+          // Between two looks.
           try? await Task.sleep(for: .milliseconds(1))
         }
         let start = ContinuousClock.now
@@ -301,6 +302,7 @@ struct ConnectionTests {
       try await Interop.EchoClient(channel).unary(
         .init(payload: [2]), .init(timeout: .seconds(20), waitForReady: true))
     }
+    // Long enough for the other to begin.
     try? await Task.sleep(for: .milliseconds(1))
     let second = try Server(
       listening: [SocketAddress(parsing: address)], configuration: Harness.quick,

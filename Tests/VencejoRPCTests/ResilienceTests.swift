@@ -273,6 +273,7 @@ struct ResilienceTests {
       let count = Counter()
       var configuration = Channel.Configuration.quick
       configuration.credentials = { method, audience in
+        // Long enough for the other to begin.
         try? await Task.sleep(for: .milliseconds(1))
         return ["authorization": "\(count.next()) \(method) \(audience)"]
       }

@@ -130,7 +130,10 @@ extension Person {
       try await ana.send("one", to: chat)
       var requests = receiver.requests()
       _ = await requests.next()
-      while try await ben.endpoint().fault.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
+      while try await ben.endpoint().fault.isEmpty {
+        // Between two looks.
+        try? await Task.sleep(for: .milliseconds(1))
+      }
       clock.advance(seconds: 3 * 86_400)
       world.backend.hooks.wake()
       _ = await requests.next()
@@ -156,7 +159,10 @@ extension Person {
       let chat = try await ana.createChat(.direct, [ben])
       _ = try await ben.push(to: receiver.uri)
       try await ana.send("one", to: chat)
-      while try await ben.endpoint().fault.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
+      while try await ben.endpoint().fault.isEmpty {
+        // Between two looks.
+        try? await Task.sleep(for: .milliseconds(1))
+      }
       let endpoint = try await ben.endpoint()
       #expect(endpoint.fault == fault && endpoint.state == state)
     }
@@ -204,7 +210,10 @@ extension Person {
     try await ana.send("one", to: chat)
     var requests = receiver.requests()
     let first = await requests.next()
-    while try await ben.endpoint().fault.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
+    while try await ben.endpoint().fault.isEmpty {
+      // Between two looks.
+      try? await Task.sleep(for: .milliseconds(1))
+    }
     await world.server.shutdown()
     world.backend.close()
     clock.advance(seconds: 3600)

@@ -67,7 +67,10 @@ private let kind = EventKind(rawValue: 999)
         }
       }
       group.addTask {
-        while started.value < 50 { try? await Task.sleep(for: .milliseconds(1)) }
+        while started.value < 50 {
+          // Between two looks.
+          try? await Task.sleep(for: .milliseconds(1))
+        }
         gate.set(true)
       }
     }
@@ -84,7 +87,10 @@ private let kind = EventKind(rawValue: 999)
       running.set(true)
       while !gate.value { sched_yield() }
     }
-    while !running.value { try? await Task.sleep(for: .milliseconds(1)) }
+    while !running.value {
+      // Between two looks.
+      try? await Task.sleep(for: .milliseconds(1))
+    }
     let reasons = await withTaskGroup { group in
       let refused = Shared(0)
       for _ in 0..<3 {
