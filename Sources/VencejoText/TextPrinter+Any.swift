@@ -1,7 +1,7 @@
 import VencejoDescriptors
 import VencejoProtobuf
 
-// Any, and the items of a MessageSet.
+// Any.
 extension TextPrinter {
   /// Writes an `Any` as the message within, when its type is known and it can be read.
   mutating func any(
@@ -57,37 +57,5 @@ extension TextPrinter {
     }
     close()
     return true
-  }
-
-  /// An item of a `MessageSet`: a group with the extension's number (2) and the message (3).
-  mutating func item(
-    _ type: MessageTable, _ pool: DescriptorPool, _ tag: UInt32, _ reader: inout WireReader,
-    _ cursor: inout FieldCursor, _ nameless: inout [Nameless]
-  ) throws(Fault) {
-    let start = reader.fieldStart
-    var number: UInt32?
-    var bytes: UnsafeRawBufferPointer?
-    let outer = reader.enterGroup(tag)
-    while let tag = reader.itemTag() {
-      switch tag {
-      case 16 where number == nil: number = reader.uint32()
-      case 26:
-        if bytes != nil { throw .disorder }
-        bytes = reader.span()
-      default: reader.skip(tag, inItem: true)
-      }
-    }
-    reader.leaveGroup(outer)
-    guard let number, let bytes, number < 1 << 29, let index = cursor.index(of: number << 3 | 2),
-      type.ordered[index].kind == .message, !type.ordered[index].isRepeated
-    else { return nameless.append(.field(Self.span(from: start, reader))) }
-    try enter(index, &cursor)
-    open(type.ordered[index].textName)
-    var inner = WireReader(bytes)
-    // The group and the message in it.
-    inner.depthLeft = reader.depthLeft - 2
-    try message(pool.tables[type.ordered[index].type], pool, &inner)
-    try Self.check(inner)
-    close()
   }
 }

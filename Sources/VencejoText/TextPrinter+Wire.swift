@@ -84,8 +84,8 @@ extension TextPrinter {
     var tag = reader.nextTag()
     while tag != 0 {
       if tag == 11 && type.isMessageSet {
-        try item(type, pool, tag, &reader, &cursor, &nameless)
-        tag = reader.nextTag()
+        // An item has too many odd forms to be printed as it comes.
+        throw .disorder
       } else if let index = cursor.index(of: tag) {
         let field = type.ordered[index]
         if field.isMap {
