@@ -333,19 +333,26 @@ class Bench(Tools):
         self.assertEqual(report["calls"], 100)
         self.assertGreaterEqual(report["seconds"], 0.99)
 
-    def test_ctrl_c_reports_what_there_is(self):
+    def interrupted(self, *arguments):
+        """The report of a measurement that Ctrl-C ends as soon as it listens to it."""
         process = subprocess.Popen(
-            [harness.program(), "bench", self.peer.address, f"{ECHO}/Unary", "-z", "600", "-c", "2",
-             "-O", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            [harness.program(), "bench", self.peer.address, f"{ECHO}/Unary", "-c", "2", "-O", "json",
+             *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         status = Path(f"/proc/{process.pid}/status")
         deadline = time.monotonic() + LIMIT
-        # Until it listens to the signal.
         while not int(re.search(r"SigCgt:\s*(\w+)", status.read_text())[1], 16) & 1 << signal.SIGINT - 1:
             self.assertLess(time.monotonic(), deadline)
         process.send_signal(signal.SIGINT)
         out, error = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 130, error)
-        self.assertEqual(set(json.loads(out)["statuses"]) - {"OK"}, set())
+        return json.loads(out)
+
+    def test_ctrl_c_reports_what_there_is(self):
+        self.assertEqual(set(self.interrupted("-z", "600")["statuses"]) - {"OK"}, set())
+
+    def test_ctrl_c_before_the_first_counted_call_reports_none(self):
+        report = self.interrupted("-n", "10", "--warm-up", "1000000000")
+        self.assertEqual((report["calls"], report["statuses"]), (0, {}))
 
     def test_many_messages_on_one_stream(self):
         answer = self.run_ok(

@@ -69,9 +69,9 @@ final class BenchRun: Sendable {
       let run = BenchRun(unhurried, method, channels, calls: plan.warmUp, duration: nil)
       await run.work()
     }
-    if Interrupt.hasCome { throw RPCError(.cancelled, "interrupted") }
+    // Interrupted this early there is a report too, of no calls: scripts read it the same way.
     let run = BenchRun(plan, method, channels, calls: plan.calls, duration: plan.duration)
-    await run.work()
+    if !Interrupt.hasCome { await run.work() }
     let took = ContinuousClock.now - run.start
     var total = Tally()
     for shard in run.shards { shard.tally.withLock { total.merge($0) } }
