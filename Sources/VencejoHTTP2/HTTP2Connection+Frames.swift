@@ -134,7 +134,8 @@ extension HTTP2Connection {
       handshakeTimer = nil
       handler?.connectionDidOpen(self)
     }
-    if openWasRefused && canOpenStream {
+    // The limit may have risen.
+    if canOpenStream {
       openWasRefused = false
       handler?.connectionCanOpenStreams(self)
     }

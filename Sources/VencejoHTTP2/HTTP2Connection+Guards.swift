@@ -32,8 +32,19 @@ extension HTTP2Connection {
 
   /// The peer does something that is legal, and too often.
   func abuse(_ text: String) {
+    if let session, !isClosed, !isTerminating, text == Self.tooManyPings {
+      // gRFC A8: by these words clients learn to send them less often. nghttp2's own GOAWAY,
+      // which follows, has none.
+      var words = Array("too_many_pings".utf8)
+      _ = nghttp2_submit_goaway(
+        session, UInt8(NGHTTP2_FLAG_NONE.rawValue),
+        nghttp2_session_get_last_proc_stream_id(session), HTTP2Code.enhanceYourCalm, &words,
+        words.count)
+    }
     terminate(HTTP2Error(.excessiveLoad, text, code: HTTP2Code.enhanceYourCalm))
   }
+
+  private static let tooManyPings = "too many PINGs without data"
 
   /// Frames that cost us work and move nothing. The account is full again whenever a
   /// HEADERS or DATA frame of ours goes out, so that the PINGs with which peers measure

@@ -1,3 +1,4 @@
+import Synchronization
 public import VencejoDescriptors
 
 /// Why JSON could not be read or written.
@@ -32,7 +33,24 @@ public struct JSONOptions: Sendable {
   /// well-known types. For a generated message it may also know extensions: when it has the
   /// message's type, that is used.
   public var types: DescriptorPool?
+  /// Writing: an `Any` of an unknown type is shown by its bytes, in `@value`, and its type is
+  /// noted here; nil throws.
+  package var unknownTypes: UnknownTypes?
 
   /// The defaults of the protobuf JSON mapping.
   public init() {}
+}
+
+/// The names of types that were packed in an `Any` and are nowhere declared.
+package final class UnknownTypes: Sendable {
+  private let noted = Mutex<Set<String>>([])
+
+  package init() {}
+
+  package var names: Set<String> { noted.withLock { $0 } }
+
+  func note(_ url: String) {
+    let name = String(url.split(separator: "/").last ?? "")
+    noted.withLock { _ = $0.insert(name) }
+  }
 }

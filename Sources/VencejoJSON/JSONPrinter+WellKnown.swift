@@ -172,7 +172,17 @@ extension JSONPrinter {
     if url == nil && bytes == nil { return close("}", list) }
     let name = url ?? ""
     guard let type = DescriptorPool.packedType(name, near: pool, types: options.types) else {
-      throw JSONFault(message: "an Any of unknown type \"\(name)\"")
+      guard let unknown = options.unknownTypes else {
+        throw JSONFault(message: "an Any of unknown type \"\(name)\"")
+      }
+      unknown.note(name)
+      next("@type", &list)
+      quote(name)
+      next("@value", &list)
+      out.append(UInt8(ascii: "\""))
+      if let bytes { Base64.encode(bytes, to: &out) }
+      out.append(UInt8(ascii: "\""))
+      return close("}", list)
     }
     next("@type", &list)
     quote(name)

@@ -2,6 +2,7 @@ import Synchronization
 import VencejoDescriptors
 import VencejoHTTP2
 import VencejoJSON
+import VencejoProtobuf
 import VencejoRPC
 import VencejoText
 
@@ -44,8 +45,9 @@ struct CallRun {
     defer { reflecting?.close() }
     let method = try await DescribedMethod.find(target.service, target.name, in: source)
     try await TypesOut.write([target.service], of: source, arguments)
-    let requests = try Requests(
-      arguments["data"], for: method, form: form,
+    let types = PackedTypes(source, method.output.pool)
+    let requests = try await Requests(
+      arguments["data"], for: method, form: form, types: PackedTypes(source, method.input.pool),
       ignoresUnknown: arguments.has("allow-unknown-fields"))
     // A channel of its own, so that what is measured is the call's.
     let channel = try Connecting.channel(address, arguments, observers: isVerbose ? [meter] : [])
@@ -74,14 +76,14 @@ struct CallRun {
     }
     defer { sending.cancel() }
     var timing = Timing(start: start)
-    let ending = await receive(call, method, &timing)
+    let ending = await receive(call, method, types, &timing)
     timing.end = .now
     if isVerbose { await tell(sending, timing, ended: ending == nil) }
     guard let error = ending else { return ExitCode.ok }
     if error.code == .cancelled, error.origin == .local, let fault = await sending.value.fault {
       throw fault
     }
-    if !isQuiet { show(error, method.output.pool) }
+    if !isQuiet { await show(error, types) }
     return ExitCode.status(error.code)
   }
 
@@ -94,7 +96,7 @@ struct CallRun {
   }
 
   private func receive(
-    _ call: BytesCall, _ method: DescribedMethod, _ timing: inout Timing
+    _ call: BytesCall, _ method: DescribedMethod, _ types: PackedTypes, _ timing: inout Timing
   ) async -> RPCError? {
     do {
       if isVerbose {
@@ -107,7 +109,7 @@ struct CallRun {
         timing.received += bytes.count
         index += 1
         if isVerbose { output.complain("answer \(index): \(bytes.count) bytes") }
-        if !isQuiet { try show(bytes, method.output, isFirst: index == 1) }
+        if !isQuiet { try await show(bytes, method.output, types, isFirst: index == 1) }
       }
       let trailers = try await call.trailers
       if isVerbose { show(trailers, "trailers") }
@@ -119,13 +121,17 @@ struct CallRun {
     }
   }
 
-  private func show(_ bytes: [UInt8], _ type: MessageDescriptor, isFirst: Bool) throws {
+  private func show(
+    _ bytes: [UInt8], _ type: MessageDescriptor, _ types: PackedTypes, isFirst: Bool
+  ) async throws {
     var shown: String
     switch form {
-    case .json: shown = try JSONFormat.encode(wire: bytes, as: type, json) + "\n"
+    case .json: shown = try await types.json(bytes, as: type, json) + "\n"
     case .text:
+      // Only to learn of what is packed: text can express more than JSON.
+      _ = try? await types.json(bytes, as: type, json)
       var text = TextOptions()
-      text.types = type.pool
+      text.types = types.pool
       shown = try TextFormat.encode(wire: bytes, as: type, text)
       if !isFirst { shown = "\u{1e}" + shown }
     }
@@ -133,12 +139,13 @@ struct CallRun {
     try ProtoFiles.write(Array(shown.utf8), to: path, appending: !isFirst)
   }
 
-  private func show(_ error: RPCError, _ types: DescriptorPool) {
+  private func show(_ error: RPCError, _ types: PackedTypes) async {
+    for detail in error.details { await types.learn([PackedTypes.name(detail.typeUrl)]) }
     guard arguments.has("format-error") else {
-      ErrorPrinter(output: output, types: types).print(error)
+      ErrorPrinter(output: output, types: types.pool).print(error)
       return
     }
-    output.complain(ErrorPrinter.status(error, types, form))
+    output.complain(ErrorPrinter.status(error, types.pool, form))
   }
 
   private func show(_ metadata: Metadata, _ title: String) {
@@ -146,7 +153,8 @@ struct CallRun {
     for entry in metadata {
       switch entry.value {
       case .text(let text): output.complain(VisibleText.clean("  \(entry.key): \(text)"))
-      case .bytes(let bytes): output.complain("  \(entry.key): \(bytes.count) bytes")
+      case .bytes(let bytes):
+        output.complain("  \(entry.key): \(Connecting.base64(bytes)) (\(bytes.count) bytes)")
       }
     }
   }

@@ -30,7 +30,8 @@ enum Connecting {
                            give up after so long; also 500ms, 10s, 2m
       --connect-timeout SECONDS
                            give up when there is no connection after so long (default: 20)
-      --authority NAME     the host that requests are for, where it is not the address'
+      --authority NAME     the host that requests are for, where it is not the address'; with
+                           TLS the certificate must be for it
       -A, --user-agent NAME
                            what the client calls itself before its own name
       --keepalive-time SECONDS
@@ -141,7 +142,7 @@ enum Connecting {
     return headers
   }
 
-  private static func base64(_ bytes: [UInt8]) -> String {
+  static func base64(_ bytes: [UInt8]) -> String {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
     var text = ""
     for start in stride(from: 0, to: bytes.count, by: 3) {

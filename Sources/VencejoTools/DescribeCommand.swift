@@ -1,4 +1,5 @@
 import VencejoDescriptors
+import VencejoProtobuf
 import VencejoRPC
 
 /// `vencejo describe`: what the services, methods, messages and enums of a server are.
@@ -7,8 +8,8 @@ public enum DescribeCommand {
     usage: vencejo describe [ADDRESS] [SYMBOL] [options]
 
     Writes what a symbol is as a .proto file does: a service, a method (package.Service/Method),
-    a message or an enum, by its full name. Without one, all services. The types come from the
-    server at ADDRESS by reflection (default: \(Connecting.defaultAddress)), or with --proto or
+    a message, an enum, a field, oneof, extension or enum value, by its full name. Without one,
+    all services. The types come from the server at ADDRESS by reflection (default: \(Connecting.defaultAddress)), or with --proto or
     --protoset from files, and ADDRESS is left out.
 
       --template           a message's template to fill in, in JSON: for a method that of its
@@ -57,6 +58,7 @@ public enum DescribeCommand {
         return template ? MessageTemplate.json(of: type) + "\n" : ProtoPrinter.text(of: type)
       case .enumeration(let type) where !template: return ProtoPrinter.text(of: type)
       case .service(let type) where !template: return ProtoPrinter.text(of: type)
+      case .part(let text) where !template: return text
       case .method(let method):
         return template
           ? MessageTemplate.json(of: method.input) + "\n" : method.declaration + "\n"
@@ -71,6 +73,8 @@ public enum DescribeCommand {
     case enumeration(EnumDescriptor)
     case service(ServiceType)
     case method(DescribedMethod)
+    /// Of a message or an enum, as it is declared there.
+    case part(String)
   }
 
   private static func find(_ symbol: String, _ source: TypeSource) async throws -> Found? {
@@ -79,11 +83,12 @@ public enum DescribeCommand {
       pool = try await source.pool(declaring: symbol)
     } catch let error as RPCError {
       guard error.code == .notFound else { throw error }
-      // Some servers know services and messages, but no methods.
-      guard let (service, name) = DescribedMethod.split(symbol) else { return nil }
-      guard let pool = try? await source.pool(declaring: service), pool.service(service) != nil
-      else { return nil }
-      return .method(try await DescribedMethod.find(service, name, in: source))
+      // Some servers know services and messages, but nothing within them.
+      guard let (outer, name) = DescribedMethod.split(symbol) else { return nil }
+      guard let pool = try? await source.pool(declaring: outer) else { return nil }
+      if let text = part(symbol, of: pool) { return .part(text) }
+      guard pool.service(outer) != nil else { return nil }
+      return .method(try await DescribedMethod.find(outer, name, in: source))
     }
     if let type = pool.message(symbol) { return .message(type) }
     if let type = pool.enumeration(symbol) { return .enumeration(type) }
@@ -91,7 +96,48 @@ public enum DescribeCommand {
     if let (service, name) = DescribedMethod.split(symbol), pool.service(service) != nil {
       return .method(try await DescribedMethod.find(service, name, in: source))
     }
+    return part(symbol, of: pool).map { .part($0) }
+  }
+
+  /// The declaration of a field, a oneof, an extension or an enum's value.
+  private static func part(_ symbol: String, of pool: DescriptorPool) -> String? {
+    let (scope, name) = DescribedMethod.split(symbol) ?? ("", symbol)
+    if let message = pool.message(scope) {
+      if let field = message.fields.first(where: { $0.proto.name == name }) {
+        return ProtoPrinter.text(of: field)
+      }
+      if let index = message.proto.oneofDecl.firstIndex(where: { $0.name == name }) {
+        return ProtoPrinter.text(of: message, oneof: Int32(index))
+      }
+    }
+    for file in pool.files {
+      let package = file.package ?? ""
+      let enums = file.enumType.map { (package, $0) }
+      let more = file.messageType.flatMap { inner(of: $0, package) }
+      // Values are siblings of their enum; who writes them as its members is understood.
+      for (outer, type) in enums + more where [outer, join(outer, type.name)].contains(scope) {
+        if let value = type.value.first(where: { $0.name == name }) {
+          return "\(name) = \(value.number ?? 0);\n"
+        }
+      }
+    }
+    for type in pool.messageNames.compactMap(pool.message) {
+      guard let field = type.field(named: "[\(symbol)]") else { continue }
+      return "extend \(type.fullName) {\n  \(ProtoPrinter.text(of: field, named: name))}\n"
+    }
     return nil
+  }
+
+  /// The enums in a message, and in those within it, each with the name of what it lies in.
+  private static func inner(
+    of message: Google.DescriptorProto, _ scope: String
+  ) -> [(String, Google.EnumDescriptorProto)] {
+    let name = join(scope, message.name)
+    return message.enumType.map { (name, $0) } + message.nestedType.flatMap { inner(of: $0, name) }
+  }
+
+  private static func join(_ scope: String, _ name: String?) -> String {
+    scope.isEmpty ? name ?? "" : "\(scope).\(name ?? "")"
   }
 }
 

@@ -32,15 +32,16 @@ struct ErrorPrinter {
 
   private func hint(_ error: RPCError) -> String? {
     switch (error.code, error.origin) {
-    case (.unavailable, .transport): "is the server running, and is this its address?"
+    // A server that shows a certificate is there.
+    case (.unavailable, .transport) where !error.message.contains("TLS: "):
+      "is the server running, and is this its address?"
     case (.unauthenticated, .remote):
       "send a token: -H 'authorization: Bearer TOKEN', from SignIn's answer"
     default: nil
     }
   }
 
-  /// The status as a message. Details of types nobody knows are left out in JSON, which cannot
-  /// express them.
+  /// The status as a message. Of details of types nobody knows JSON shows the bytes.
   static func status(_ error: RPCError, _ types: DescriptorPool, _ form: MessageForm) -> String {
     var status = GoogleRPC.Status()
     status.code = Int32(truncatingIfNeeded: error.code.rawValue)
@@ -53,7 +54,9 @@ struct ErrorPrinter {
     case .json:
       var options = JSONOptions()
       options.types = known ?? types
+      options.unknownTypes = UnknownTypes()
       if let text = try? status.jsonString(options) { return text }
+      // Bytes that are no message of their type.
       status.details = status.details.filter { detail in
         var one = GoogleRPC.Status()
         one.details = [detail]

@@ -284,7 +284,7 @@ struct ProtoFilePrinter {
   }
 
   /// As protoc makes JSON's names.
-  private static func camelCase(_ name: String) -> String {
+  static func camelCase(_ name: String) -> String {
     var result = ""
     var rises = false
     for character in name {

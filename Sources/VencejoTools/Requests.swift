@@ -14,6 +14,7 @@ enum MessageForm: String {
 struct Requests {
   private let method: DescribedMethod
   private let form: MessageForm
+  private let types: PackedTypes
   private let ignoresUnknown: Bool
   private var splitter: MessageSplitter
   /// In the order of the requests, from `taken` on.
@@ -26,27 +27,28 @@ struct Requests {
   /// `data` is `@` or `-` for standard input, `@FILE` for a file, nil for one empty message, or none on a stream.
   /// With `takesTurns` there may be several for a method that takes one.
   init(
-    _ data: String?, for method: DescribedMethod, form: MessageForm, ignoresUnknown: Bool,
-    takesTurns: Bool = false
-  ) throws(ArgumentList.Fault) {
+    _ data: String?, for method: DescribedMethod, form: MessageForm, types: PackedTypes,
+    ignoresUnknown: Bool, takesTurns: Bool = false
+  ) async throws(ArgumentList.Fault) {
     self.method = method
     self.form = form
+    self.types = types
     self.ignoresUnknown = ignoresUnknown
     splitter = MessageSplitter(form)
     usesInput = data == "@" || data == "-" || data == "@-"
     if !usesInput {
       if let data, data.hasPrefix("@") {
-        try take(ProtoFiles.read(String(data.dropFirst())))
+        try await take(ProtoFiles.read(String(data.dropFirst())))
       } else {
-        try take(Array((data ?? "").utf8))
+        try await take(Array((data ?? "").utf8))
       }
-      try end()
+      try await end()
       if ready.isEmpty, !method.takesStream { ready = [[]] }
     }
     // All of one request is there before anything is sent.
     if usesInput, !method.takesStream {
-      try take(StandardInput.readAll())
-      try end()
+      try await take(StandardInput.readAll())
+      try await end()
       if ready.isEmpty { ready = [[]] }
     }
     if !method.takesStream, !takesTurns, ready.count != 1 {
@@ -61,28 +63,29 @@ struct Requests {
       taken = 0
       if isEnded { return nil }
       let bytes = await StandardInput.chunk()
-      if bytes.isEmpty { try end() } else { try take(bytes) }
+      if bytes.isEmpty { try await end() } else { try await take(bytes) }
     }
     count += 1
     defer { taken += 1 }
     return ready[taken]
   }
 
-  private mutating func take(_ bytes: [UInt8]) throws(ArgumentList.Fault) {
-    for message in try splitter.feed(bytes) { ready.append(try encoded(message)) }
+  private mutating func take(_ bytes: [UInt8]) async throws(ArgumentList.Fault) {
+    for message in try splitter.feed(bytes) { ready.append(try await encoded(message)) }
   }
 
-  private mutating func end() throws(ArgumentList.Fault) {
+  private mutating func end() async throws(ArgumentList.Fault) {
     isEnded = true
-    if let message = try splitter.end() { ready.append(try encoded(message)) }
+    if let message = try splitter.end() { ready.append(try await encoded(message)) }
   }
 
-  private func encoded(_ text: String) throws(ArgumentList.Fault) -> [UInt8] {
+  private func encoded(_ text: String) async throws(ArgumentList.Fault) -> [UInt8] {
+    await types.learn(PackedTypes.names(in: text, form))
     let what = "the request is no \(method.input.fullName)"
     switch form {
     case .json:
       var options = JSONOptions()
-      options.types = method.input.pool
+      options.types = types.pool
       options.ignoreUnknown = ignoresUnknown
       do throws(JSONError) {
         return try JSONFormat.decode(text, as: method.input, options)
@@ -91,7 +94,7 @@ struct Requests {
       }
     case .text:
       var options = TextOptions()
-      options.types = method.input.pool
+      options.types = types.pool
       options.ignoreUnknown = ignoresUnknown
       do throws(TextError) {
         return try TextFormat.message(text, as: method.input, options).serializedBytes()

@@ -72,7 +72,14 @@ class Describe(Tools):
         self.assertIn("service grpc.health.v1.Health", self.run_ok("describe", self.peer.address))
         self.assertIn("enum", self.run_ok(
             "describe", self.peer.address, "grpc.health.v1.HealthCheckResponse.ServingStatus"))
-        self.assertIn("NOT_FOUND", self.fails(64 + 5, "describe", self.peer.address, "no.Such"))
+        for symbol, shown in {
+            "vencejo.interop.v1.EchoRequest.payload": "bytes payload = 1;\n",
+            "grpc.health.v1.HealthCheckResponse.SERVING": "SERVING = 1;\n",
+            "grpc.health.v1.HealthCheckResponse.ServingStatus.SERVING": "SERVING = 1;\n",
+        }.items():
+            self.assertEqual(self.run_ok("describe", self.peer.address, symbol), shown)
+        for symbol in ("no.Such", "vencejo.interop.v1.EchoRequest.none"):
+            self.assertIn("NOT_FOUND", self.fails(64 + 5, "describe", self.peer.address, symbol))
 
     def test_a_template_is_a_request(self):
         template = self.run_ok("describe", self.peer.address, f"{ECHO}/Unary", "--template")
@@ -207,6 +214,19 @@ class Call(Tools):
                    '{"delayMilliseconds": 60000}')
         self.fails(64 + 8, "call", self.peer.address, f"{ECHO}/Unary", "--max-msg-sz", "100", "-d",
                    '{"responseBytes": 1000}')
+
+    def test_details_of_unknown_types_are_shown_by_their_bytes(self):
+        request = json.dumps({"failure": {"code": 9, "details": [
+            {"@type": "type.googleapis.com/google.protobuf.Any", "value": {
+                "@type": "type.googleapis.com/google.protobuf.Duration", "value": "3s"}}]}})
+        text = ('failure { code: 9 details { type_url: "a.example/no.Such" value: "\\001\\002" } '
+                'details { [type.googleapis.com/google.protobuf.Duration] { seconds: 3 } } }')
+        status = json.loads(self.fails(
+            64 + 9, "call", self.peer.address, f"{ECHO}/Unary", "-d", request, "--format-error"))
+        self.assertEqual(status["details"][0]["value"]["value"], "3s")
+        said = self.fails(64 + 9, "call", self.peer.address, f"{ECHO}/Unary", "-d", text,
+                          "--format", "text")
+        self.assertIn("no.Such (2 bytes)", said)
 
     def test_output_file_and_user(self):
         with tempfile.TemporaryDirectory() as folder:

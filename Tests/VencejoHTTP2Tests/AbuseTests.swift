@@ -151,6 +151,11 @@ import Testing
     }
     #expect(h.peer.goAwayAtEnd() == HTTP2Code.enhanceYourCalm)
     #expect(h.closedKind() == .excessiveLoad)
+    // gRFC A8: clients that hear these words send PINGs half as often.
+    let words = h.peer.seen.filter { $0.type == Frame.goAway }.map {
+      String(decoding: $0.payload.dropFirst(8), as: UTF8.self)
+    }
+    #expect(words.contains("too_many_pings") == (kind == "ping"))
   }
 
   /// grpc-go measures bandwidth with a PING for each burst of data.

@@ -197,3 +197,21 @@ func watched() throws -> (Server, Health) {
   health.set(.notServing, for: "vencejo.interop.v1.Echo")  // watchers hear of it
   return (server, health)
 }
+
+struct Copies: Interop.EchoService {
+  func bidirectional(
+    _ requests: RequestStream<Interop.EchoRequest>, _ out: ResponseWriter<Interop.EchoResponse>,
+    _ context: ServerContext
+  ) async throws {
+    // Reads no faster than the client takes the answers: the client's own `send` waits then.
+    for try await request in requests { try await out.send(.init(payload: request.payload)) }
+  }
+}
+
+func wide() throws -> Channel {
+  var configuration = Channel.Configuration()
+  // Where a single stream is to fill a fast and long line; 256 KiB and 4 MiB otherwise.
+  configuration.connection.initialStreamWindow = 1 << 20
+  configuration.connection.maxStreamWindow = 16 << 20
+  return try Channel("dns:///api.example:443", tls: .systemRoots, configuration: configuration)
+}

@@ -87,6 +87,26 @@ struct ResilienceTests {
     server.stop()
   }
 
+  /// service_config.proto: backoffs count from the server's last pushback.
+  @Test func aPushbackBeginsAnew() async throws {
+    let server = try ScriptedServer(onEnd: { stream, request in
+      switch request.number {
+      case 1: ScriptedServer.refuse(stream, 14, [("grpc-retry-pushback-ms", "0")])
+      case 0, 2: ScriptedServer.refuse(stream, 14)
+      default: ScriptedServer.answer(stream)
+      }
+    })
+    // The first backoff is a moment, the second would be ten minutes.
+    let retries = """
+      "retryPolicy": { "maxAttempts": 4, "initialBackoff": "0.001s", "maxBackoff": "600s",
+        "backoffMultiplier": 1000000, "retryableStatusCodes": ["UNAVAILABLE"] }
+      """
+    let client = try echo(server.address, Self.config(retries))
+    _ = try await client.unary(.init(), .init(timeout: .seconds(60)))
+    #expect(server.log.withLock { $0.requests.count } == 4)
+    server.stop()
+  }
+
   /// Streams of requests are made again with all that was sent, as long as that is little and
   /// nothing was answered.
   @Test func streamsOfRequestsAreMadeAgain() async throws {

@@ -42,6 +42,9 @@ struct ServiceConfigTests {
     #expect(hedging.maxAttempts == 3 && hedging.delay == .milliseconds(500))
     #expect(hedging.nonFatalCodes == [.internalError])
     // gRFC A6: three decimal places count.
+    let inStrings = try ServiceConfig(
+      json: "{\"retryThrottling\": {\"maxTokens\": \"20\", \"tokenRatio\": \"0.1\"}}")
+    #expect(inStrings.throttling?.maxTokens == 20)
     #expect(config.throttling?.maxTokens == 20 && config.throttling?.tokenRatio == 0.123)
     #expect(config.balancing == .roundRobin && config.healthService == "a.B")
   }
@@ -118,6 +121,10 @@ struct ServiceConfigTests {
     #expect(try known("127.0.0.1:80") == ["127.0.0.1:80"])
     #expect(try known("ipv4:10.0.0.1:80,10.0.0.2:81") == ["10.0.0.1:80", "10.0.0.2:81"])
     #expect(try known("ipv6:[::1]:80,[fe80::1]:81") == ["[::1]:80", "[fe80::1]:81"])
+    // gRPC "Name Resolution": without a port it is 443.
+    #expect(try known("ipv4:10.0.0.1,10.0.0.2:81") == ["10.0.0.1:443", "10.0.0.2:81"])
+    #expect(try known("ipv6:[::1],[::2]:81") == ["[::1]:443", "[::2]:81"])
+    #expect(try known("ipv6:2001:db8::1") == ["[2001:db8::1]:443"])
     #expect(try known("unix:/tmp/x") == ["unix:/tmp/x"])
     #expect(try known("unix:///tmp/x") == ["unix:/tmp/x"])
     #expect(try known("unix-abstract:x") == ["unix-abstract:x"])
@@ -130,6 +137,8 @@ struct ServiceConfigTests {
       #expect((resolver as? DNSResolver)?.host == "api.example")
       #expect(target.host == "api.example")
     }
+    // IPv6's as well as IPv4's, as the system says.
+    for name in ["localhost:80", "dns:///localhost:80"] { #expect(try known(name) == nil) }
     #expect(try Target("dns:api.example").authority == "api.example:443")
     #expect(try Target("ipv4:10.0.0.1:80,10.0.0.2:81").host == "10.0.0.1")
     #expect(try Target("ipv6:[::1]:80").host == "::1")

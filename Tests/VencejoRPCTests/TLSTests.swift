@@ -79,6 +79,17 @@ struct TLSTests {
       other.serverName = "other.example"
       let wrong = try await failure { _ = try await who(server.addresses[0], other) }
       #expect(wrong?.message.contains("is not for 'other.example'") == true)
+      // Whom requests are for is whom the certificate must be for.
+      for (authority, name) in [
+        ("other.example", "other.example"), ("other.example:1", "other.example"),
+      ] {
+        var configuration = Channel.Configuration()
+        configuration.authority = authority
+        let channel = try Channel(
+          "\(server.addresses[0])", tls: .roots(made.pem("root")), configuration: configuration)
+        let wrong = try await failure { _ = try await Interop.EchoClient(channel).unary(.init()) }
+        #expect(wrong?.message.contains("is not for '\(name)'") == true)
+      }
       let unknown = try await failure { _ = try await who(server.addresses[0], .systemRoots) }
       #expect(unknown?.message.contains("unknown issuer") == true)
     }

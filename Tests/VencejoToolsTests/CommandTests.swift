@@ -1,7 +1,11 @@
+import Glibc
 import InteropEcho
 import Synchronization
 import Testing
+import VencejoDescriptors
 import VencejoHTTP2
+import VencejoJSON
+import VencejoProtobuf
 import VencejoRPC
 
 @testable import VencejoTools
@@ -107,7 +111,7 @@ struct CommandTests {
         "x-trailing-b-bin:AQID")
       #expect(result.code == 0)
       #expect(result.error.contains("x-initial-a: one"))
-      #expect(result.error.contains("x-trailing-b-bin: 3 bytes"))
+      #expect(result.error.contains("x-trailing-b-bin: AQID (3 bytes)"))
     }
   }
 
@@ -123,6 +127,119 @@ struct CommandTests {
       #expect(result.out.isEmpty)
       #expect(result.error.contains("FAILED_PRECONDITION: not now"))
       #expect(result.error.contains(#"vencejo.interop.v1.EchoResponse {"index":7}"#))
+    }
+  }
+
+  /// What is packed in an Any may be declared in a file that the method's does not name.
+  @Test func typesOfOtherFilesAreAskedFor() async throws {
+    let packed = #"{"@type":"type.googleapis.com/grpc.health.v1.HealthCheckResponse","status":"#
+    try await withServer { address in
+      let result = await call(
+        address, "vencejo.interop.v1.Echo/Unary", "--format-error", "-d",
+        #"{"failure": {"code": 9, "details": ["# + packed + #""SERVING"}]}}"#)
+      #expect(result.code == 64 + 9)
+      #expect(result.error.contains(packed + #""SERVING"}"#), "\(result.error)")
+      let text = await call(
+        address, "vencejo.interop.v1.Echo/Unary", "--format", "text", "-d",
+        "failure { code: 9 details { [a.example/grpc.health.v1.HealthCheckResponse] { status: 1 } } }"
+      )
+      #expect(text.error.contains(#"grpc.health.v1.HealthCheckResponse {"status":"SERVING"}"#))
+      let unknown = await call(
+        address, "vencejo.interop.v1.Echo/Unary", "-d",
+        #"{"failure": {"details": [{"@type": "a.example/no.Such"}]}}"#)
+      #expect(unknown.code == 1 && unknown.error.contains("no.Such"))
+    }
+  }
+
+  @Test func anAnyOfAnUnknownTypeIsShownByItsBytes() async throws {
+    let pool = try DescriptorPool(GoogleRPC.statusProto)
+    let type = try #require(pool.message("google.rpc.Status"))
+    var status = GoogleRPC.Status(code: 5)
+    for (url, value) in [("a.example/no.Such", [1, 2]), ("a.example/no.Other", [])] {
+      var detail = Google.AnyMessage()
+      detail.typeUrl = url
+      detail.value = value.map { UInt8($0) }
+      status.details.append(detail)
+    }
+    let shown = try await PackedTypes(.files(pool), pool).json(
+      status.serializedBytes(), as: type, .init())
+    let first = #"{"@type":"a.example/no.Such","@value":"AQI="}"#
+    let second = #"{"@type":"a.example/no.Other","@value":""}"#
+    #expect(shown == #"{"code":5,"details":["# + first + "," + second + "]}")
+  }
+
+  @Test(arguments: [
+    (#"{"@type" : "x/a.B", "c": [{"@type":"x/y/d.E"}]}"#, MessageForm.json, ["a.B", "d.E"]),
+    (#"{"@type": 5, "@type": "plain", "@type": "x/un"#, .json, []),
+    ("a { [x.example/a.B] { b: 1 } } [ext.name]: 2 [1, 2] [x/c.D] {}", .text, ["a.B", "c.D"]),
+    ("[x/open", .text, []),
+  ])
+  func packedNames(_ text: String, _ form: MessageForm, _ names: [String]) {
+    #expect(PackedTypes.names(in: text, form) == names)
+  }
+
+  @Test(arguments: [
+    ("EchoRequest.payload", "bytes payload = 1;"), ("EchoRequest.none", "NOT_FOUND"),
+    ("Failure.details", "repeated google.protobuf.Any details = 3;"),
+  ])
+  func describesParts(_ symbol: String, _ wanted: String) async throws {
+    try await withServer { address in
+      let transcript = Transcript()
+      _ = await DescribeCommand.run(
+        [address, "vencejo.interop.v1.\(symbol)"], transcript.output)
+      #expect((transcript.out + transcript.error).contains(wanted))
+    }
+  }
+
+  /// Of files: every kind of part, and what a message reserves.
+  @Test func describesWhatFilesDeclare() async throws {
+    var file = Google.FileDescriptorProto(name: "a.proto", package: "p", syntax: "proto2")
+    var message = Google.DescriptorProto(name: "M")
+    message.field = [
+      .init(
+        name: "one_two", number: 1, label: .optional, type: .string, oneofIndex: 0, jsonName: "odd"),
+      .init(name: "three", number: 3, label: .repeated, type: .int32, jsonName: "three"),
+    ]
+    message.oneofDecl = [.init(name: "choice")]
+    message.reservedRange = [.init(start: 5, end: 6), .init(start: 7, end: 10)]
+    message.reservedName = ["gone"]
+    message.extensionRange = [.init(start: 100, end: 536_870_912)]
+    let kind = Google.EnumDescriptorProto(name: "Kind", value: [.init(name: "RED", number: 0)])
+    message.enumType = [kind]
+    file.messageType = [message]
+    file.enumType = [Google.EnumDescriptorProto(name: "Top", value: [.init(name: "UP", number: 0)])]
+    file.extension = [
+      .init(
+        name: "more", number: 100, label: .optional, type: .bool, extendee: ".p.M", jsonName: "more"
+      )
+    ]
+    let path = "/tmp/vencejo-describe-\(UInt64.random(in: 0 ... .max)).pb"
+    try ProtoFiles.write(Google.FileDescriptorSet(file: [file]).serializedBytes(), to: path)
+    defer { unlink(path) }
+    for (symbol, wanted) in [
+      (
+        "p.M",
+        """
+        message p.M {
+          reserved 5, 7 to 9;
+          reserved "gone";
+          extensions 100 to max;
+          oneof choice {
+            string one_two = 1 [json_name = "odd"];
+          }
+          repeated int32 three = 3;
+        }
+
+        """
+      ),
+      ("p.M.one_two", "string one_two = 1 [json_name = \"odd\"];\n"),
+      ("p.M.choice", "oneof choice {\n  string one_two = 1 [json_name = \"odd\"];\n}\n"),
+      ("p.M.RED", "RED = 0;\n"), ("p.M.Kind.RED", "RED = 0;\n"), ("p.UP", "UP = 0;\n"),
+      ("p.more", "extend p.M {\n  optional bool more = 100;\n}\n"),
+    ] {
+      let transcript = Transcript()
+      let code = await DescribeCommand.run([symbol, "--protoset", path], transcript.output)
+      #expect(code == 0 && transcript.out == wanted, "\(symbol) \(transcript.error)")
     }
   }
 

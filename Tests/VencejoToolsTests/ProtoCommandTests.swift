@@ -84,6 +84,7 @@ struct ProtoCommandTests {
       #expect(
         described.out == """
           message shop.Order {
+            extensions 100 to 200;
             required int32 id = 1;
             optional string note = 2 [default = none];
             map<string, shop.Size> sizes = 3;

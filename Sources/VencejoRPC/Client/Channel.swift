@@ -13,7 +13,8 @@ public final class Channel: Sendable {
 
     /// Compresses the requests of calls that do not say otherwise.
     public var compression: Compression?
-    /// The `:authority` of requests; nil takes it from the target or `ClientTLS.serverName`.
+    /// The `:authority` of requests, and, where `ClientTLS.serverName` is nil, whom the server's
+    /// certificate must be for; nil takes it from `ClientTLS.serverName` or the target.
     public var authority: String?
     /// For calls that do not say otherwise; nil makes none again.
     public var retryPolicy: RetryPolicy?
@@ -92,12 +93,8 @@ public final class Channel: Sendable {
   ) throws(RPCError) {
     var target = target
     var tls = tls
-    if let name = tls?.serverName {
-      target.authority = name
-    } else {
-      tls?.serverName = target.host
-    }
-    if let authority = configuration.authority { target.authority = authority }
+    if let authority = configuration.authority ?? tls?.serverName { target.authority = authority }
+    if tls?.serverName == nil { tls?.serverName = target.host }
     do throws(HTTP2Error) {
       try tls?.check()
     } catch {

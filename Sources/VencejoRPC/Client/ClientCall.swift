@@ -40,6 +40,8 @@ final class ClientCall: CallCore, StreamHandler, PendingCall, @unchecked Sendabl
   private var transparentRetries = 1
   private var unsentRetries = 8
   private var attempts = 1
+  /// Since the beginning, or the server's last pushback.
+  private var backoffs = 0
   private var retryTimer: LoopTimer?
   /// Messages sent on a stream of requests that the server has not begun to answer.
   private var replay: Replay?
@@ -399,8 +401,10 @@ final class ClientCall: CallCore, StreamHandler, PendingCall, @unchecked Sendabl
   /// Makes the call again where its policy and the server allow it.
   private func makesAgain(after error: RPCError) -> Bool {
     guard let policy = retry else { return false }
-    guard policy.retryableCodes.contains(error.code) else { return false }
-    core.throttle.failed()
+    let isRetryable = policy.retryableCodes.contains(error.code)
+    // A server that wants no more is as good as a failure to the throttle.
+    if isRetryable || (head.retryPushback ?? 0) < 0 { core.throttle.failed() }
+    guard isRetryable else { return false }
     // The requests are kept until the server begins to answer.
     guard request != nil || replay != nil, attempts < policy.maxAttempts, core.throttle.allowsRetry
     else {
@@ -408,8 +412,12 @@ final class ClientCall: CallCore, StreamHandler, PendingCall, @unchecked Sendabl
     }
     let delay: Duration
     switch head.retryPushback {
-    case nil: delay = policy.delay(afterAttempts: attempts)
-    case let pushback? where pushback >= 0: delay = .milliseconds(pushback)
+    case nil:
+      backoffs += 1
+      delay = policy.delay(afterAttempts: backoffs)
+    case let pushback? where pushback >= 0:
+      backoffs = 0
+      delay = .milliseconds(pushback)
     default: return false
     }
     attempts += 1

@@ -24,31 +24,35 @@ public struct RetryPolicy: Sendable, Hashable {
     self.retryableCodes = retryableCodes
   }
 
-  /// The delay before the attempt after `made` attempts: between nothing and the backoff, so
-  /// that clients which failed together do not come back together.
+  /// The delay before the attempt after `made` attempts since the beginning or the server's last
+  /// pushback: the backoff, a fifth more or less, so that clients which failed together do not
+  /// come back together.
   func delay(afterAttempts made: Int) -> Duration {
     let ceiling = Double(maxBackoff.nanoseconds)
     var backoff = Double(initialBackoff.nanoseconds)
     for _ in 1..<max(made, 1) where backoff < ceiling { backoff *= backoffMultiplier }
-    return .nanoseconds(Int64(Double.random(in: 0...1) * min(backoff, ceiling)))
+    let delay = Double.random(in: 0.8...1.2) * min(backoff, ceiling)
+    return .nanoseconds(Int64(exactly: delay.rounded()) ?? .max)
   }
 }
 
 /// Stops retries of a channel while too many of its calls fail (gRFC A6, "Throttling Retry
 /// Attempts and Hedged RPCs").
 struct RetryThrottle {
-  private let maxTokens: Double
-  private let tokenRatio: Double
+  private let throttling: ServiceConfig.Throttling?
   private var tokens: Double
 
-  init(_ throttling: ServiceConfig.Throttling? = nil) {
-    maxTokens = throttling?.maxTokens ?? 10
-    tokenRatio = throttling?.tokenRatio ?? 0.1
-    tokens = maxTokens
+  /// Without a `retryThrottling` in the service config nothing is stopped.
+  init(_ throttling: ServiceConfig.Throttling?) {
+    self.throttling = throttling
+    tokens = throttling?.maxTokens ?? 0
   }
 
-  var allowsRetry: Bool { tokens > maxTokens / 2 }
+  var allowsRetry: Bool { throttling.map { tokens > $0.maxTokens / 2 } ?? true }
 
-  mutating func succeeded() { tokens = min(maxTokens, tokens + tokenRatio) }
+  mutating func succeeded() {
+    if let throttling { tokens = min(throttling.maxTokens, tokens + throttling.tokenRatio) }
+  }
+
   mutating func failed() { tokens = max(0, tokens - 1) }
 }

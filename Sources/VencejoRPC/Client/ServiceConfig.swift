@@ -223,8 +223,14 @@ private struct ConfigNode {
     return value
   }
 
+  /// A float, which may stand in a string as well (protobuf's JSON mapping).
   func number() throws(ConfigFault) -> Double {
-    guard case .number(let text) = node.kind, let value = Double(text), value.isFinite else {
+    let value: Double? =
+      switch node.kind {
+      case .number(let text), .string(let text): Double(text)
+      default: nil
+      }
+    guard let value, value.isFinite else {
       throw fault("expected a number, not \(node.description)")
     }
     return value

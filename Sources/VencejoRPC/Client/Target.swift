@@ -64,7 +64,8 @@ struct Target: Sendable, CustomStringConvertible {
       if !rest.isEmpty, !rest.contains(":") || rest.hasSuffix("]") { rest += ":443" }
     }
     authority = String(rest)
-    if let address = try? SocketAddress(parsing: String(rest)) {
+    // Names are the resolver's business, `localhost` too: it may be IPv6's.
+    if !rest.hasPrefix("localhost:"), let address = try? SocketAddress(parsing: String(rest)) {
       addresses = .known([address])
       return
     }
@@ -81,7 +82,7 @@ struct Target: Sendable, CustomStringConvertible {
   ) throws(RPCError) -> [SocketAddress] {
     var addresses: [SocketAddress] = []
     for part in parts {
-      let address = try Self.address(String(part), of: whole)
+      let address = try Self.address(Self.withPort(part, isSix: isSix), of: whole)
       let fits = if case .ipv6 = address { isSix } else { !isSix }
       guard fits, part != "localhost" else {
         throw RPCError(
@@ -90,6 +91,13 @@ struct Target: Sendable, CustomStringConvertible {
       addresses.append(address)
     }
     return addresses
+  }
+
+  /// Port 443 is the default; without one an IPv6 address may go without brackets.
+  private static func withPort(_ part: Substring, isSix: Bool) -> String {
+    if isSix, !part.hasPrefix("["), part.count(where: { $0 == ":" }) > 1 { return "[\(part)]:443" }
+    let hasPort = isSix ? !part.hasSuffix("]") : part.contains(":")
+    return hasPort ? String(part) : "\(part):443"
   }
 
   private static func address(_ text: String, of whole: String) throws(RPCError) -> SocketAddress {

@@ -54,9 +54,11 @@ struct StatusParser {
   /// Takes the field when it is one of the status.
   mutating func take(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Bool {
     if name.equals("grpc-status") {
-      let number = Int(String(decoding: value.prefix(9), as: UTF8.self))
-      let parsed = number.map(StatusCode.init(rawValue:))
-      code = if let parsed, parsed.isDefined { parsed } else { .unknown }
+      // No digits but those of a number: "+5" and "" are none, and a tail counts too.
+      let isNumber = value.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+      let parsed = isNumber ? Int(String(decoding: value, as: UTF8.self)) : nil
+      let defined = parsed.map(StatusCode.init(rawValue:))
+      code = if let defined, defined.isDefined { defined } else { .unknown }
       return true
     }
     if name.equals("grpc-message") {

@@ -68,9 +68,11 @@ public enum BenchCommand {
       var plan = try plan(arguments)
       let (source, reflecting) = try Connecting.types(arguments.words[0], arguments)
       let method = try await DescribedMethod.find(target.service, target.name, in: source)
-      reflecting?.close()
+      defer { reflecting?.close() }
       plan.method = method
-      plan.requests = try await requests(arguments, method)
+      plan.requests = try await requests(
+        arguments, method, PackedTypes(source, method.input.pool))
+      reflecting?.close()
       Interrupt.arm()
       let report = try await BenchRun.run(plan) {
         try Connecting.channel(arguments.words[0], arguments)
@@ -126,7 +128,7 @@ public enum BenchCommand {
   }
 
   private static func requests(
-    _ arguments: ArgumentList, _ method: DescribedMethod
+    _ arguments: ArgumentList, _ method: DescribedMethod, _ types: PackedTypes
   ) async throws -> [EncodedMessage] {
     var text = arguments["data"]
     if let path = arguments["data-file"] {
@@ -135,8 +137,8 @@ public enum BenchCommand {
       text = String(decoding: StandardInput.readAll(), as: UTF8.self)
     }
     // A method that takes one may be given several, which take turns.
-    var reader = try Requests(
-      text, for: method, form: CallCommand.form(arguments),
+    var reader = try await Requests(
+      text, for: method, form: CallCommand.form(arguments), types: types,
       ignoresUnknown: arguments.has("allow-unknown-fields"), takesTurns: true)
     var requests: [EncodedMessage] = []
     while let bytes = try await reader.next() { requests.append(EncodedMessage(serialized: bytes)) }

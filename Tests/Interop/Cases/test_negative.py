@@ -36,6 +36,25 @@ class GoesAway(FrameServer):
         stream.trailers()
 
 
+class OpensLater(FrameServer):
+    """Takes no stream at first, and one once the client knows that."""
+
+    def began(self, connection):
+        connection.settings(max_concurrent_streams=0)
+        while connection.acknowledged == 0:
+            connection.read()
+        connection.settings(max_concurrent_streams=1)
+
+    def opened(self, stream):
+        if stream.connection.acknowledged == 0:
+            self.faults.append("a stream beyond the limit")
+
+    def served(self, stream):
+        stream.headers()
+        stream.data_frames(message(b""))
+        stream.trailers()
+
+
 class Negative(unittest.TestCase):
     def drive(self, case: str, variant: str = "", *more: str):
         peer = harness.Peer(
@@ -52,6 +71,15 @@ class Negative(unittest.TestCase):
 
     def test_goaway_while_the_call_is_under_way(self):
         self.drive("goaway", "goaway_first")
+
+    def test_a_limit_of_streams_that_rises(self):
+        """RFC 9113, section 6.5.2: 0 holds calls until the next SETTINGS."""
+        server = OpensLater()
+        ended = subprocess.run(
+            [swift("client"), "--server_host=127.0.0.1", "--test_case=empty_unary",
+             f"--server_port={server.port}"], capture_output=True, text=True, timeout=60)
+        server.close()
+        self.assertEqual((ended.returncode, server.faults), (0, []), ended.stderr)
 
     def test_streams_above_a_goaway_are_made_again(self):
         """PROTOCOL-HTTP2, "GOAWAY Frame", and gRFC A6: calls of streams too, with what was sent."""

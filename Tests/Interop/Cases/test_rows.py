@@ -157,8 +157,9 @@ class Rows(unittest.TestCase):
             rows[f"{status} trailers only"] = (trailers_only(str(status)), status)
             rows[f"{status} trailers"] = (trailers(str(status)), status)
         # What is no status is UNKNOWN.
-        for status in ("17", "99999999999999999999", "-1", "x", ""):
+        for status in ("17", "99999999999999999999", "-1", "+5", "5x", "x", ""):
             rows[f"{status!r}"] = (trailers(status), UNKNOWN)
+        rows["0000000005"] = (trailers("0000000005"), NOT_FOUND)
         self.codes(rows)
 
     def test_no_status_at_all(self):
