@@ -35,12 +35,20 @@ enum AdminCommand {
                              of it, with the original times, while no server uses the folder
                              (--sender 'NAME=HANDLE' for each name, --owner HANDLE,
                              --title TEXT, --zone +02:00 of the phone)
+      export-records FILE    write records and their files as JSON Lines (--container NAME,
+                             --database HANDLE or public, --records ZONE for one of its zones,
+                             --no-files), while no server uses the folder
       import-records FILE    show what a CSV or JSON file holds, with the types of its columns;
                              with --yes make records of its rows, while no server uses the folder
                              (--container NAME, --type RECORDTYPE, --database HANDLE or public,
                              --records ZONE, --id COLUMN for their names, --column NAME=TYPE or
                              NAME=skip, --null WORD for no value, --dates dmy or mdy,
-                             --separator ';', --skip-faults)
+                             --separator ';', --skip-faults). Of a file of export-records:
+                             count what it holds; with --yes bring records there to what the file
+                             has (--container NAME, --database HANDLE or public, --records ZONE
+                             for one that all go to, --owner HANDLE for files in a public one)
+      index-records          finish the index of an import now; otherwise the server does it when
+                             it starts
 
       --data FOLDER          the server's data (default: ./data)
 
@@ -67,6 +75,12 @@ enum AdminCommand {
       }
       if words.first == "import-records", words.count == 2 {
         return try await RecordCommand.run(arguments, words[1], data, output)
+      }
+      if words.first == "export-records", words.count == 2 {
+        return try await RecordCommand.export(arguments, words[1], data, output)
+      }
+      if words == ["index-records"] {
+        return try await RecordCommand.index(data, output)
       }
       if words.first == "import-lines", words.count == 2 {
         return try await ImportCommand.runLines(arguments, words[1], data, output)

@@ -80,6 +80,17 @@ enum ImportCommand {
     guard let owner = arguments["owner"] else {
       throw ArgumentList.Fault("say who takes it along: --owner HANDLE")
     }
+    try await writing(path) { write in
+      try await Backend.exportChat(chat, as: owner, inDataFolder: data, write)
+    }
+    output.line("exported to \(path)")
+    return ExitCode.ok
+  }
+
+  /// Makes a new file of what `body` writes.
+  static func writing<R>(
+    _ path: String, _ body: (_ write: ([UInt8]) throws -> Void) async throws -> R
+  ) async throws -> R {
     guard let file = fopen(path, "wx") else {
       throw StoreError(
         .failedPrecondition, "FILE_UNWRITABLE",
@@ -88,7 +99,7 @@ enum ImportCommand {
     // Its end is looked at below; what a failure leaves is for the user to see.
     nonisolated(unsafe) let handle = file
     defer { fclose(handle) }
-    try await Backend.exportChat(chat, as: owner, inDataFolder: data) { bytes in
+    let result = try await body { bytes in
       guard fwrite(bytes, 1, bytes.count, handle) == bytes.count else {
         throw StoreError(.resourceExhausted, "DISK_FULL", "cannot write \(path)")
       }
@@ -96,8 +107,7 @@ enum ImportCommand {
     guard fflush(handle) == 0 else {
       throw StoreError(.resourceExhausted, "DISK_FULL", "cannot write \(path)")
     }
-    output.line("exported to \(path)")
-    return ExitCode.ok
+    return result
   }
 
   private static func handles(_ arguments: ArgumentList) throws -> [String: String] {

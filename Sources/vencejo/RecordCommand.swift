@@ -10,17 +10,20 @@ enum RecordCommand {
     .init("container", value: true), .init("database", value: true), .init("records", value: true),
     .init("type", value: true), .init("id", value: true), .init("column", value: true),
     .init("null", value: true), .init("dates", value: true), .init("separator", value: true),
-    .init("skip-faults"),
+    .init("skip-faults"), .init("no-files"),
   ]
 
   /// Records of one transaction.
   private static let batch = 5_000
+  /// Rows up to which they are in the index when the command ends.
+  private static let indexedAtOnce = 10_000
 
   static func run(
     _ arguments: ArgumentList, _ file: String, _ data: String, _ output: Output
   ) async throws -> Int32 {
-    let bytes = try ImportCommand.read(file)
-    var table = try RecordTable(bytes, options(arguments))
+    let source = try ByteSource(path: file)
+    if RecordLines.holds(source) { return try await runLines(arguments, source, data, output) }
+    var table = try RecordTable(source, options(arguments))
     show(table, output)
     let id = try column(named: arguments["id"], of: table)
     guard arguments.has("yes") else {
@@ -37,29 +40,83 @@ enum RecordCommand {
     }
     let store = try Store.open(directory: data)
     defer { store.close() }
-    let caller: RecordCaller
-    let database: DatabaseID
-    if let handle = arguments["database"], handle != DatabaseID.publicName {
-      let account = try await store.write { try $0.account(named: handle) }
-      caller = RecordCaller(key: account.key, user: "\(account.id)", isAdministrator: true)
-      database = try DatabaseID(container: container, database: "u-\(account.id)")
-    } else {
-      caller = RecordCaller(key: 0, user: "system", isAdministrator: true)
-      database = try DatabaseID(container: container, database: DatabaseID.publicName)
-    }
+    let place = try await RecordLines(
+      store, container: container, user: arguments["database"], owner: nil)
+    let caller = place.caller
     let zone = try ZoneID(
-      database: database, zone: arguments["records"] ?? ZoneID.defaultZone)
+      database: place.database, zone: arguments["records"] ?? ZoneID.defaultZone)
     try await makeZone(zone, store, caller)
     let outcome = try await take(
       &table, type: type, id: id, into: zone, store, caller)
     output.line("imported\t\(outcome.imported)")
     for fault in table.faults.prefix(20) { output.line("left out\t\(fault)") }
-    for failure in outcome.failures.prefix(20) {
-      output.line("refused\t\(failure.record.record)\t\(failure.error.message)")
+    for refusal in outcome.refusals { output.line("refused\t\(refusal)") }
+    let pending = try await store.read { try $0.pendingRecords() }
+    if pending > 0 {
+      output.line(
+        "to index\t\(pending) (the server does it when it starts; index-records does it now)")
     }
-    let lost = table.faultCount + outcome.failures.count
+    let lost = table.faultCount + outcome.refused
     if lost > 0 { output.line("not imported\t\(lost)") }
     return lost == 0 ? ExitCode.ok : ExitCode.failure
+  }
+
+  /// What `export-records` wrote.
+  private static func runLines(
+    _ arguments: ArgumentList, _ source: ByteSource, _ data: String, _ output: Output
+  ) async throws -> Int32 {
+    let counts = try RecordLines.count(source)
+    output.line("format\texport of records")
+    output.line("records\t\(counts.records)")
+    output.line("files\t\(counts.files)")
+    guard arguments.has("yes") else {
+      output.line("nothing was imported; --yes imports")
+      return ExitCode.ok
+    }
+    guard let container = arguments["container"] else {
+      throw ArgumentList.Fault("say where it goes: --container NAME")
+    }
+    let store = try Store.open(directory: data)
+    defer { store.close() }
+    let outcome = try await RecordLines(
+      store, container: container, user: arguments["database"], owner: arguments["owner"]
+    ).take(source, zone: arguments["records"])
+    output.line("imported\t\(outcome.imported)")
+    output.line("unchanged\t\(outcome.unchanged)")
+    for failure in outcome.failures.prefix(20) {
+      output.line("refused\t\(failure.record)\t\(failure.problem)")
+    }
+    if outcome.failed > 0 { output.line("not imported\t\(outcome.failed)") }
+    return outcome.failed == 0 ? ExitCode.ok : ExitCode.failure
+  }
+
+  /// `vencejo admin export-records`: a zone or a database as JSON Lines.
+  static func export(
+    _ arguments: ArgumentList, _ path: String, _ data: String, _ output: Output
+  ) async throws -> Int32 {
+    guard let container = arguments["container"] else {
+      throw ArgumentList.Fault("say what to take along: --container NAME")
+    }
+    let store = try Store.open(directory: data)
+    defer { store.close() }
+    let place = try await RecordLines(
+      store, container: container, user: arguments["database"], owner: nil)
+    let count = try await ImportCommand.writing(path) { write in
+      try await place.export(
+        zone: arguments["records"], includesAssets: !arguments.has("no-files"), write)
+    }
+    output.line("exported\t\(count)")
+    return ExitCode.ok
+  }
+
+  /// `vencejo admin index-records`.
+  static func index(_ data: String, _ output: Output) async throws -> Int32 {
+    let store = try Store.open(directory: data)
+    defer { store.close() }
+    let pending = try await store.read { try $0.pendingRecords() }
+    while try await store.write({ try $0.indexPendingRecords() }) {}
+    output.line("indexed\t\(pending)")
+    return ExitCode.ok
   }
 
   private static func options(_ arguments: ArgumentList) throws -> RecordTable.Options {
@@ -101,7 +158,7 @@ enum RecordCommand {
   private static func show(_ table: RecordTable, _ output: Output) {
     output.line("encoding\t\(table.encoding.rawValue)")
     if table.isJSON {
-      output.line("format\tJSON")
+      output.line("format\tJSON" + (table.key.map { ", rows in '\($0)'" } ?? ""))
     } else {
       let mark =
         table.separator == UInt8(ascii: "\t") ? "tab" : String(UnicodeScalar(table.separator))
@@ -135,42 +192,71 @@ enum RecordCommand {
     }
   }
 
+  private struct Outcome {
+    var imported = 0
+    var refused = 0
+    /// The first ones, with their lines.
+    var refusals: [DelimitedText.Fault] = []
+  }
+
+  /// Reads and writes at the same time: while a part is written the next is read.
   private static func take(
     _ table: inout RecordTable, type: String, id: RecordTable.Column?, into zone: ZoneID,
     _ store: Store, _ caller: RecordCaller
-  ) async throws -> BulkOutcome {
-    var outcome = BulkOutcome()
-    var part: [StoredRecord] = []
+  ) async throws -> Outcome {
+    let fields = table.fields
+    let named = id.flatMap { column in fields.firstIndex(of: column.field) }
+    let indexing: BulkIndexing = table.rows > indexedAtOnce ? .later : .now
+    var outcome = Outcome()
+    var part = BulkRows(type: type, fields: fields)
+    var lines: [Int] = []
+    var writing: (task: Task<BulkOutcome, any Error>, lines: [Int], part: BulkRows)?
+    func finish() async throws {
+      guard let (task, lines, part) = writing else { return }
+      writing = nil
+      let done = try await task.value
+      outcome.imported += done.imported
+      outcome.refused += done.failures.count
+      for failure in done.failures where outcome.refusals.count < 20 {
+        let place = part.rows.firstIndex { $0.id == failure.record }
+        outcome.refusals.append(
+          .init(line: place.map { lines[$0] } ?? 0, problem: failure.error.message))
+      }
+    }
     try table.rewind()
     while true {
-      let row = try table.next()
-      if let row { part.append(try record(row, type, id, zone)) }
-      guard part.count == batch || (row == nil && !part.isEmpty) else {
+      let row = try table.nextValues()
+      if let row {
+        let name = named.map { row.values[$0].map(RecordTable.name) ?? "" }
+        part.rows.append((try record(name ?? UUID.v7().description, row.line, zone), row.values))
+        lines.append(row.line)
+      }
+      guard part.rows.count == batch || (row == nil && !part.rows.isEmpty) else {
         if row == nil { break }
         continue
       }
-      let records = part
-      part = []
-      let done = try await store.writeRecords(zone.database, caller: caller) {
-        try $0.importRecords(records, into: zone, in: $1, caller: caller)
-      }
-      outcome.imported += done.imported
-      outcome.failures += done.failures
+      try await finish()
+      let rows = part
+      writing = (
+        Task {
+          try await store.writeRecords(zone.database, caller: caller) {
+            try $0.importRows(rows, into: zone, in: $1, caller: caller, indexing: indexing)
+          }
+        }, lines, rows
+      )
+      part.rows = []
+      lines = []
     }
+    try await finish()
     return outcome
   }
 
-  private static func record(
-    _ row: (line: Int, fields: [String: RecordValue]), _ type: String, _ id: RecordTable.Column?,
-    _ zone: ZoneID
-  ) throws -> StoredRecord {
-    let name = id.map { row.fields[$0.field].map(RecordTable.name) ?? "" } ?? UUID.v7().description
+  private static func record(_ name: String, _ line: Int, _ zone: ZoneID) throws -> RecordID {
     do throws(RecordViolation) {
-      return StoredRecord(
-        id: try RecordID(zone: zone, record: name), type: type, fields: row.fields)
+      return try RecordID(zone: zone, record: name)
     } catch {
       throw DelimitedText.Fault(
-        line: row.line, problem: "'\(name.prefix(40))' cannot be a record's name: \(error)")
+        line: line, problem: "'\(name.prefix(40))' cannot be a record's name: \(error)")
     }
   }
 }

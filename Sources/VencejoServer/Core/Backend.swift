@@ -108,6 +108,12 @@ public final class Backend: Sendable {
         }
       },
       Task {
+        // Of an import that ended before the index was made.
+        while !Task.isCancelled,
+          (try? await store.write { try $0.indexPendingRecords() }) == true
+        {}
+      },
+      Task {
         while !Task.isCancelled {
           while (try? await store.write { try $0.pruneLog() }) == true {}
           while (try? await store.write { try $0.pruneTombstones() }) == true {}

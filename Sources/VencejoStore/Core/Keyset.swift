@@ -19,7 +19,13 @@ public struct KeysetWriter: Sendable {
     bytes += value
   }
 
-  public mutating func text(_ value: String) { raw(Array(value.utf8)) }
+  public mutating func text(_ value: String) {
+    var value = value
+    value.withUTF8 {
+      int(Int64($0.count))
+      bytes.append(contentsOf: $0)
+    }
+  }
 }
 
 /// Reads what ``KeysetWriter`` wrote; nil where the bytes are not that.

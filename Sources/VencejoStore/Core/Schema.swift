@@ -9,6 +9,7 @@ enum Schema {
   static let migrations: [Migration] = [
     core, auth, chat, records, conversation, recordIndexes, recordReferences, accounts, attachments,
     recordSubscriptions, recordContainers, hooks, recordShares, recordAssets, operations,
+    recordEntries,
   ]
 
   static let core = Migration(

@@ -116,6 +116,16 @@ public final class WriteTransaction: ReadTransaction {
     return connection.changedRows
   }
 
+  /// A statement to be run many times in this transaction.
+  func repeated(_ sql: String) throws(StoreError) -> RepeatedStatement {
+    do throws(SQLiteError) { return try connection.repeated(sql) } catch { throw StoreError(error) }
+  }
+
+  @discardableResult
+  func run(_ statement: RepeatedStatement) throws(StoreError) -> Int {
+    do throws(SQLiteError) { return try statement.run() } catch { throw StoreError(error) }
+  }
+
   /// The row id of the last insert.
   var lastInsertRowID: Int64 { connection.lastInsertRowID }
 

@@ -11,6 +11,9 @@ public struct ModifyBatch: Sendable {
   public var validateOnly: Bool
   /// The fields that the answer will show; nil: all.
   public var answerKeys: Set<String>?
+  /// Creator, last modifier and times are the given ones, where they are given: of an import, for
+  /// who may administer the database.
+  public var keepsSystemFields = false
   /// Tests put values of several types into one field, as a changed schema leaves them.
   var checksTypes = true
 

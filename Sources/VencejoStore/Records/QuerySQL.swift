@@ -111,7 +111,7 @@ enum QuerySQL {
       text = .joined(
         entries.map {
           select(
-            "record_entry INDEXED BY record_entry_by_value",
+            "record_entry",
             SQLText(
               "zone_key = ? AND type_key = ? AND field_key = ? AND kind = ? AND value = ?",
               [zone, type, $0.field, $0.kind.rawValue, $0.value]))
@@ -147,7 +147,6 @@ enum QuerySQL {
       column = "value"
       text = SQLText(
         "SELECT value, record_name, record_key FROM record_entry"
-          + " INDEXED BY record_entry_by_value"
           + " WHERE zone_key = ? AND type_key = ? AND field_key = ? AND kind = ?",
         [zone, type, field, segment.kind.rawValue])
     }

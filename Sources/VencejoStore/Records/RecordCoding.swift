@@ -43,15 +43,21 @@ enum RecordCoding {
   private static let version: Int64 = 1
 
   static func encode(_ fields: [String: RecordValue]) -> [UInt8] {
-    var writer = KeysetWriter()
-    writer.int(version)
-    writer.int(Int64(fields.count))
+    var writer = begin(fields.count)
     // Sorted, so that equal records have equal blobs.
     for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
       writer.text(name)
       write(value, to: &writer)
     }
     return writer.bytes
+  }
+
+  /// For fields that follow, sorted by name: each its name and its value.
+  static func begin(_ count: Int) -> KeysetWriter {
+    var writer = KeysetWriter()
+    writer.int(version)
+    writer.int(Int64(count))
+    return writer
   }
 
   /// Nil when the bytes are not what `encode` writes: a damaged file.

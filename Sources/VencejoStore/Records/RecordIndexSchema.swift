@@ -108,4 +108,36 @@ extension Schema {
       CREATE INDEX record_by_modifier ON record(zone_key, type_key, modifier, record_name)
         WHERE deleted = 0;
       """)
+
+  /// Each entry once, in the order that queries read: what is saved tells where its old entries
+  /// stand, so nothing has to find them by record. And what is not in the index yet.
+  static let recordEntries = Migration(
+    name: "record entries",
+    sql: """
+      ALTER TABLE record_entry RENAME TO record_old_entry;
+      CREATE TABLE record_entry(
+        zone_key INTEGER NOT NULL,
+        type_key INTEGER NOT NULL,
+        -- 0: any field (kind 31, words).
+        field_key INTEGER NOT NULL,
+        kind INTEGER NOT NULL,
+        value ANY NOT NULL,
+        record_name TEXT NOT NULL,
+        record_key INTEGER NOT NULL,
+        -- Of a location: its row in record_geo.
+        place_key INTEGER,
+        PRIMARY KEY(zone_key, type_key, field_key, kind, value, record_name)
+      ) STRICT, WITHOUT ROWID;
+      INSERT OR IGNORE INTO record_entry
+        SELECT zone_key, type_key, field_key, kind, value, record_name, record_key, place_key
+        FROM record_old_entry ORDER BY 1, 2, 3, 4, 5, 6;
+      DROP TABLE record_old_entry;
+      -- Records of an import that are still to be indexed, as ranges of their keys.
+      CREATE TABLE record_pending(
+        first_key INTEGER PRIMARY KEY,
+        last_key INTEGER NOT NULL,
+        zone_key INTEGER NOT NULL
+      ) STRICT;
+      CREATE INDEX record_pending_by_zone ON record_pending(zone_key);
+      """)
 }

@@ -57,31 +57,30 @@ struct RecordIndexer {
     return key
   }
 
-  /// Brings the index from the old image to the new one.
+  /// Brings the index from the old image to the new one. A record keeps its type.
   mutating func update(
     _ saved: StoredRecord, old: StoredRecord?, key: Int64, zone: Int64, typeKey: Int64
   ) throws(StoreError) {
-    let entry = Place(record: key, name: saved.id.record, zone: zone, type: typeKey)
+    let place = Place(record: key, name: saved.id.record, zone: zone, type: typeKey)
     let names = Set(saved.fields.keys).union(old.map { Set($0.fields.keys) } ?? [])
     for name in names where saved.fields[name] != old?.fields[name] {
       let fieldKey = try word(name)
-      if let value = old?.fields[name] {
-        if case .location = value { try removePlaces(key, field: fieldKey) }
-        try transaction.run(
-          "DELETE FROM record_entry WHERE record_key = ? AND field_key = ?", key, fieldKey)
-      }
+      if let value = old?.fields[name] { try remove(value, fieldKey, place) }
       guard let value = saved.fields[name] else { continue }
-      for found in IndexEntry.entries(of: value) { try insert(found, fieldKey, entry) }
+      for found in IndexEntry.entries(of: value) { try insert(found, fieldKey, place) }
     }
-    try updateWords(saved, old: old, entry)
+    try updateWords(saved, old: old, place)
     try updateReferences(saved, old: old, key: key, zone: zone)
     try updateShape(saved, key: key, zone: zone, typeKey: typeKey)
   }
 
   /// Forgets a record that is deleted.
-  func remove(_ key: Int64) throws(StoreError) {
-    try removePlaces(key, field: nil)
-    try transaction.run("DELETE FROM record_entry WHERE record_key = ?", key)
+  mutating func remove(_ old: StoredRecord, key: Int64, zone: Int64) throws(StoreError) {
+    let place = Place(record: key, name: old.id.record, zone: zone, type: try word(old.type))
+    for (name, value) in old.fields { try remove(value, try word(name), place) }
+    for word in RecordWords.all(in: old) {
+      try remove(IndexEntry(kind: .word, value: .text(word)), 0, place)
+    }
     try transaction.run("DELETE FROM record_ref WHERE record_key = ?", key)
     try count(-1, record: key)
     try transaction.run("UPDATE record SET shape_key = NULL WHERE record_key = ?", key)
@@ -92,10 +91,10 @@ struct RecordIndexer {
     try transaction.run(
       """
       DELETE FROM record_geo WHERE place_key IN (
-        SELECT place_key FROM record_entry
-        WHERE zone_key = ? AND place_key IS NOT NULL)
+        SELECT place_key FROM record_entry WHERE zone_key = ? AND place_key IS NOT NULL)
       """, zone)
     try transaction.run("DELETE FROM record_entry WHERE zone_key = ?", zone)
+    try transaction.run("DELETE FROM record_pending WHERE zone_key = ?", zone)
     try transaction.run("DELETE FROM record_ref WHERE zone_key = ?", zone)
     try transaction.run("DELETE FROM record_shape WHERE zone_key = ?", zone)
     try transaction.run("DELETE FROM record_scope WHERE zone_key = ?", zone)
@@ -103,54 +102,64 @@ struct RecordIndexer {
 
   // MARK: Parts
 
-  private struct Place {
+  /// Whose entries they are.
+  struct Place {
     var record: Int64
     var name: String
     var zone: Int64
     var type: Int64
   }
 
-  private func insert(_ found: IndexEntry, _ field: Int64, _ at: Place) throws(StoreError) {
-    var placeKey: Int64?
-    if found.kind == .location, case .real(let z) = found.value {
-      try transaction.run(
-        "INSERT OR IGNORE INTO record_scope(zone_key, type_key, field_key) VALUES (?, ?, ?)",
-        at.zone, at.type, field)
-      try transaction.run(
-        """
-        INSERT INTO record_geo(
-          x0, x1, y0, y1, z0, z1, s0, s1, record_key, record_name, x, y, z)
-        SELECT ?1, ?1, ?2, ?2, ?3, ?3, scope_key, scope_key, ?4, ?5, ?1, ?2, ?3
-        FROM record_scope WHERE zone_key = ?6 AND type_key = ?7 AND field_key = ?8
-        """, found.x, found.y, z, at.record, at.name, at.zone, at.type, field)
-      placeKey = transaction.lastInsertRowID
-    }
-    // A list that holds a value twice has it once in the index.
-    try transaction.run(
+  /// Adds an entry unless it is there: a list that holds a value twice has it once.
+  func insert(_ found: IndexEntry, _ field: Int64, _ at: Place) throws(StoreError) {
+    let inserted = try transaction.run(
       """
       INSERT OR IGNORE INTO record_entry(
-        record_key, field_key, kind, value, zone_key, type_key, record_name, place_key)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-      """, at.record, field, found.kind.rawValue, found.value, at.zone, at.type, at.name, placeKey)
-  }
-
-  /// An entry of a record that is new.
-  func insert(
-    _ entry: IndexEntry, _ field: Int64, record: Int64, name: String, zone: Int64, type: Int64
-  ) throws(StoreError) {
-    try insert(entry, field, Place(record: record, name: name, zone: zone, type: type))
-  }
-
-  private func removePlaces(_ key: Int64, field: Int64?) throws(StoreError) {
-    let places = try transaction.all(
+        zone_key, type_key, field_key, kind, value, record_name, record_key)
+      VALUES (?, ?, ?, ?, ?, ?, ?)
+      """, at.zone, at.type, field, found.kind.rawValue, found.value, at.name, at.record)
+    guard inserted == 1, found.kind == .location, case .real(let z) = found.value else { return }
+    try transaction.run(
+      "INSERT OR IGNORE INTO record_scope(zone_key, type_key, field_key) VALUES (?, ?, ?)",
+      at.zone, at.type, field)
+    try transaction.run(
       """
-      SELECT place_key, field_key FROM record_entry
-      WHERE record_key = ? AND place_key IS NOT NULL
-      """, key
-    ) { (place: $0.int(0), field: $0.int(1)) }
-    for found in places where field == nil || found.field == field {
-      try transaction.run("DELETE FROM record_geo WHERE place_key = ?", found.place)
+      INSERT INTO record_geo(
+        x0, x1, y0, y1, z0, z1, s0, s1, record_key, record_name, x, y, z)
+      SELECT ?1, ?1, ?2, ?2, ?3, ?3, scope_key, scope_key, ?4, ?5, ?1, ?2, ?3
+      FROM record_scope WHERE zone_key = ?6 AND type_key = ?7 AND field_key = ?8
+      """, found.x, found.y, z, at.record, at.name, at.zone, at.type, field)
+    try transaction.run(
+      """
+      UPDATE record_entry SET place_key = ?
+      WHERE zone_key = ? AND type_key = ? AND field_key = ? AND kind = ? AND value = ?
+        AND record_name = ?
+      """, transaction.lastInsertRowID, at.zone, at.type, field, found.kind.rawValue, found.value,
+      at.name)
+  }
+
+  private func remove(
+    _ value: RecordValue, _ field: Int64, _ at: Place
+  ) throws(StoreError) {
+    for entry in IndexEntry.entries(of: value) { try remove(entry, field, at) }
+  }
+
+  private func remove(_ entry: IndexEntry, _ field: Int64, _ at: Place) throws(StoreError) {
+    if entry.kind == .location {
+      try transaction.run(
+        """
+        DELETE FROM record_geo WHERE place_key = (
+          SELECT place_key FROM record_entry
+          WHERE zone_key = ? AND type_key = ? AND field_key = ? AND kind = ? AND value = ?
+            AND record_name = ?)
+        """, at.zone, at.type, field, entry.kind.rawValue, entry.value, at.name)
     }
+    try transaction.run(
+      """
+      DELETE FROM record_entry
+      WHERE zone_key = ? AND type_key = ? AND field_key = ? AND kind = ? AND value = ?
+        AND record_name = ?
+      """, at.zone, at.type, field, entry.kind.rawValue, entry.value, at.name)
   }
 
   private func updateWords(
@@ -159,11 +168,7 @@ struct RecordIndexer {
     let before = old.map { RecordWords.all(in: $0) } ?? []
     let after = RecordWords.all(in: saved)
     for word in before.subtracting(after) {
-      try transaction.run(
-        """
-        DELETE FROM record_entry
-        WHERE record_key = ? AND field_key = 0 AND kind = 31 AND value = ?
-        """, at.record, word)
+      try remove(IndexEntry(kind: .word, value: .text(word)), 0, at)
     }
     for word in after.subtracting(before) {
       try insert(IndexEntry(kind: .word, value: .text(word)), 0, at)

@@ -127,7 +127,7 @@ struct RecordModification {
           results.append(.failed(Self.aborted(by: culprit)))
           continue
         }
-        let result = try apply(step, to: operation.id)
+        let result = try apply(step, to: operation)
         results.append(result)
         if !changed.contains(operation.id.zone), step.plan != .nothing {
           changed.append(operation.id.zone)
@@ -339,7 +339,10 @@ struct RecordModification {
 
   // MARK: Writing
 
-  private mutating func apply(_ step: Step, to id: RecordID) throws(StoreError) -> ModifyResult {
+  private mutating func apply(
+    _ step: Step, to operation: RecordOperation
+  ) throws(StoreError) -> ModifyResult {
+    let id = operation.id
     let old = step.current.flatMap { $0.isDeleted ? nil : $0.record }
     if batch.checksTypes, !batch.validateOnly, case .save(let type, let fields, _) = step.plan,
       !grown.knows(type, fields)
@@ -364,13 +367,16 @@ struct RecordModification {
       }
       return .deleted(deleted)
     case .save(let type, let fields, let parent):
-      let saved = StoredRecord(
+      var saved = StoredRecord(
         id: id, type: type, fields: fields,
         changeTag: batch.validateOnly ? "" : Base64URL.encode(SecureRandom.bytes(9)),
         createTime: old?.createTime ?? transaction.now, updateTime: transaction.now,
         creator: old?.creator ?? caller.user, lastModifier: caller.user, parent: parent,
         share: try isSharing(step.zone)
           ? transaction.coverage(of: id.record, parent: parent, zone: step.zone.key) : "")
+      if batch.keepsSystemFields, database.isWhole, case .save(let given, _, _) = operation {
+        saved.keepSystemFields(of: given)
+      }
       if !batch.validateOnly { try store(saved, step, old: old) }
       return .saved(saved)
     }
@@ -386,7 +392,7 @@ struct RecordModification {
         modifier = ?, deleted = 1, cascaded = ?
       WHERE record_key = ?
       """, change, transaction.now, caller.user, cascaded, row.key)
-    try indexer.remove(row.key)
+    try indexer.remove(row.record, key: row.key, zone: zone.key)
     usage.records -= 1
     usage.recordBytes -= Int64(row.blobSize)
     try transaction.holdAssets(of: nil, old: row.record, key: row.key, &usage)

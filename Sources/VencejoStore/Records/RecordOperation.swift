@@ -51,7 +51,7 @@ public struct RecordFailure: Error, Sendable, Hashable {
     public var client: StoredRecord?
   }
 
-  init(_ error: StoreError, conflict: Conflict? = nil) {
+  public init(_ error: StoreError, conflict: Conflict? = nil) {
     self.error = error
     self.conflict = conflict
   }

@@ -155,6 +155,14 @@ public struct StoredRecord: Sendable, Hashable {
     self.share = share
   }
 
+  /// Takes over creator, last modifier and times, where the other has them.
+  mutating func keepSystemFields(of other: StoredRecord) {
+    if other.createTime != 0 { createTime = other.createTime }
+    if other.updateTime != 0 { updateTime = other.updateTime }
+    if !other.creator.isEmpty { creator = other.creator }
+    if !other.lastModifier.isEmpty { lastModifier = other.lastModifier }
+  }
+
   /// A copy with only the fields named; nil keeps all.
   public func keeping(_ keys: Set<String>?) -> StoredRecord {
     guard let keys else { return self }
@@ -217,7 +225,7 @@ public enum RecordRules {
   }
 
   /// About what the fields take, in bytes.
-  static func size(of fields: [String: RecordValue]) -> Int {
+  public static func size(of fields: [String: RecordValue]) -> Int {
     fields.reduce(0) { $0 + $1.key.utf8.count + size(of: $1.value) }
   }
 
@@ -233,7 +241,7 @@ public enum RecordRules {
     }
   }
 
-  private static func check(
+  static func check(
     _ value: RecordValue, field: String, zone: String
   ) throws(RecordViolation) {
     switch value {

@@ -189,6 +189,7 @@ extension ZoneWalk {
   ) throws(StoreError) -> Bool {
     guard let center = key.center, case .user(let name) = key.path else { return true }
     let field = self.key(name)
+    try checkIndexed()
     let scope = try transaction.first(
       "SELECT scope_key FROM record_scope WHERE zone_key = ? AND type_key = ? AND field_key = ?",
       zone, type, field

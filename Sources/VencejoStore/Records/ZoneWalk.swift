@@ -20,6 +20,7 @@ final class ZoneWalk {
   let meter: QueryMeter
   let conjuncts: [IndexTest]
   private var fieldKeys: [String: Int64] = [:]
+  private var isIndexed = false
   private lazy var shapes: Result<[(key: Int64, shape: RecordShape, records: Int64)], StoreError> =
     readShapes()
 
@@ -227,12 +228,20 @@ final class ZoneWalk {
 
   // MARK: Entries
 
+  /// Throws while the index lacks records of the zone.
+  func checkIndexed() throws(StoreError) {
+    guard !isIndexed else { return }
+    guard try !transaction.isIndexPending(ofZone: zone) else { throw .indexPending }
+    isIndexed = true
+  }
+
   typealias Entry = (value: IndexScalar?, name: String, key: Int64)
 
   func entries(
     of source: QuerySQL.Names, after name: String?, limit: Int
   ) throws(StoreError) -> [Entry] {
     if case .shapes(let keys) = source, keys.isEmpty { return [] }
+    if case .entries = source { try checkIndexed() }
     let text = QuerySQL.names(
       source, zone: zone, type: type, after: name, descending: namesDescend, limit: limit)
     meter.note(text)
@@ -250,7 +259,10 @@ final class ZoneWalk {
     limit: Int
   ) throws(StoreError) -> [Entry] {
     var field: Int64 = 0
-    if case .user(let name) = path { field = key(name) }
+    if case .user(let name) = path {
+      field = key(name)
+      try checkIndexed()
+    }
     let text = QuerySQL.range(
       segment, of: path, field: field, zone: zone, type: type, cursor: cursor,
       descending: descending, limit: limit)

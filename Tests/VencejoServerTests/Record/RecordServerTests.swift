@@ -204,7 +204,7 @@ import VencejoRPC
       #expect((10...24).contains(explanation.rowsRead))
       #expect(
         explanation.steps.contains {
-          $0.plan.contains("USING COVERING INDEX record_entry_by_value")
+          $0.plan.contains("SEARCH record_entry USING PRIMARY KEY")
         })
       #expect(explanation.steps.allSatisfy { !$0.plan.contains("SCAN") })
     }
@@ -434,11 +434,14 @@ extension Person {
 
 extension Record.RecordOperation {
   static func save(
-    _ name: String, _ fields: [String: Record.Value], tag: String = ""
+    _ name: String, _ fields: [String: Record.Value], tag: String = "",
+    policy: Record.SavePolicy = .unspecified
   ) -> Self {
     .init(
       operation: .save(
-        .init(record: .init(name: name, recordType: "Note", fields: fields, changeTag: tag))))
+        .init(
+          record: .init(name: name, recordType: "Note", fields: fields, changeTag: tag),
+          savePolicy: policy)))
   }
 }
 

@@ -16,7 +16,7 @@ import VencejoStore
   ) throws -> (types: [String: String], rows: [[String: RecordValue]], faults: [String]) {
     var options = RecordTable.Options()
     change(&options)
-    var table = try RecordTable(bytes, options)
+    var table = try RecordTable(ByteSource(bytes), options)
     var types: [String: String] = [:]
     for column in table.columns {
       types[column.field] = column.isList ? "[\(column.type.name)]" : column.type.name

@@ -208,8 +208,12 @@ package struct ColumnGuess {
     if filled == 0 { example = text }
     filled += 1
     if candidates.isEmpty { return }
+    // What most cells are, without trying the rest: a short whole number is every kind of number.
+    if candidates == Self.numbers, text.utf8.count <= 17, ColumnType.integer(text) != nil { return }
     candidates.removeAll { $0.value(text) == nil }
   }
+
+  private static let numbers: [ColumnType] = [.int64, .double, .decimalComma]
 
   /// A text may be a time, but is no number.
   mutating func keepTimes() {

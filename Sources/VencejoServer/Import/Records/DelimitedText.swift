@@ -11,7 +11,7 @@ package struct DelimitedText {
   package struct Fault: Error, Equatable, CustomStringConvertible {
     package var line: Int
     package var problem: String
-    package var description: String { "line \(line): \(problem)" }
+    package var description: String { line > 0 ? "line \(line): \(problem)" : problem }
 
     package init(line: Int, problem: String) {
       self.line = line
@@ -19,96 +19,171 @@ package struct DelimitedText {
     }
   }
 
-  private let bytes: [UInt8]
+  private var window: TextWindow
   private let separator: UInt8
-  private var at = 0
   /// Of the next row, from 1.
   package private(set) var line = 1
+  private var cells: [Cell] = []
 
-  package init(_ bytes: [UInt8], separator: UInt8) {
-    self.bytes = bytes
+  init(_ window: TextWindow, separator: UInt8) {
+    self.window = window
     self.separator = separator
+    // Excel's own way to say which separator follows.
+    if window.bytes.starts(with: "sep=".utf8), window.bytes.count > 5,
+      window.bytes[4] == separator
+    {
+      var end = 5
+      while end < window.bytes.count, window.bytes[end] == UInt8(ascii: "\r") { end += 1 }
+      if end < window.bytes.count, window.bytes[end] == UInt8(ascii: "\n") {
+        self.window.at = end + 1
+        line = 2
+      }
+    }
   }
 
   /// The next row that is not blank; nil at the end.
   ///
-  /// - Throws: ``Fault`` for a quote that is never closed.
+  /// - Throws: ``Fault`` for a quote that is never closed, and a row that is too long.
   package mutating func next() throws(Fault) -> (line: Int, cells: [Cell])? {
-    while at < bytes.count {
+    while true {
+      try window.refill()
+      guard window.at < window.bytes.count else { return nil }
       let start = line
-      let cells = try row()
+      try row()
       if cells.count > 1 || cells[0].isQuoted || !cells[0].text.isEmpty { return (start, cells) }
     }
-    return nil
   }
 
-  private mutating func row() throws(Fault) -> [Cell] {
-    var cells: [Cell] = []
-    while true {
-      cells.append(try cell())
-      guard at < bytes.count else { return cells }
-      let byte = bytes[at]
-      at += 1
-      if byte == separator { continue }
-      if byte == UInt8(ascii: "\r"), at < bytes.count, bytes[at] == UInt8(ascii: "\n") { at += 1 }
-      line += 1
-      return cells
+  private mutating func row() throws(Fault) {
+    let first = line
+    cells.removeAll(keepingCapacity: true)
+    var scan = Scan(at: window.at, line: line, separator: separator)
+    let problem = window.bytes.withUnsafeBufferPointer { bytes in
+      scan.row(bytes, isLast: window.isLast, into: &cells)
+    }
+    window.at = scan.at
+    line = scan.line
+    switch problem {
+    case nil: return
+    case .openQuote(let opened):
+      throw Fault(
+        line: opened,
+        problem: window.isLast
+          ? "a quote is opened here and never closed"
+          : "a quote is opened here and not closed within \(window.limit)")
+    case .tooLong: throw Fault(line: first, problem: "a row is longer than \(window.limit)")
     }
   }
 
-  private mutating func cell() throws(Fault) -> Cell {
-    let quote = UInt8(ascii: "\"")
-    guard at < bytes.count, bytes[at] == quote else {
-      let start = at
-      while at < bytes.count, !isEnd(bytes[at]) { at += 1 }
-      return Cell(text: String(decoding: bytes[start..<at], as: UTF8.self), isQuoted: false)
-    }
-    let opened = line
-    at += 1
-    var text: [UInt8] = []
-    while true {
-      guard at < bytes.count else {
-        throw Fault(line: opened, problem: "a quote is opened here and never closed")
-      }
-      let byte = bytes[at]
-      at += 1
-      if byte == quote {
-        if at < bytes.count, bytes[at] == quote {
-          text.append(quote)
-          at += 1
-          continue
-        }
-        // What follows the quote before the separator belongs to the cell, as Excel has it.
-        while at < bytes.count, !isEnd(bytes[at]) {
-          text.append(bytes[at])
-          at += 1
-        }
-        return Cell(text: String(decoding: text, as: UTF8.self), isQuoted: true)
-      }
-      // A line end within a cell may be two bytes, and is one line.
-      if byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") && !isNext(UInt8(ascii: "\n")) {
+  private enum Problem {
+    case openQuote(line: Int)
+    case tooLong
+  }
+
+  /// One row's way through the window.
+  private struct Scan {
+    var at: Int
+    var line: Int
+    let separator: UInt8
+
+    mutating func row(
+      _ bytes: UnsafeBufferPointer<UInt8>, isLast: Bool, into cells: inout [Cell]
+    ) -> Problem? {
+      while true {
+        if let problem = cell(bytes, into: &cells) { return problem }
+        guard at < bytes.count else { return isLast ? nil : .tooLong }
+        let byte = bytes[at]
+        at += 1
+        if byte == separator { continue }
+        if byte == UInt8(ascii: "\r"), at < bytes.count, bytes[at] == UInt8(ascii: "\n") { at += 1 }
         line += 1
+        return nil
       }
-      text.append(byte)
     }
-  }
 
-  private func isNext(_ byte: UInt8) -> Bool { at < bytes.count && bytes[at] == byte }
+    private mutating func cell(
+      _ bytes: UnsafeBufferPointer<UInt8>, into cells: inout [Cell]
+    ) -> Problem? {
+      let quote = UInt8(ascii: "\"")
+      let start = at
+      guard at < bytes.count, bytes[at] == quote else {
+        while at < bytes.count, !isEnd(bytes[at]) { at += 1 }
+        cells.append(Cell(text: Self.text(bytes, start, at), isQuoted: false))
+        return nil
+      }
+      let opened = line
+      at += 1
+      let inner = at
+      // Most cells in quotes have none inside.
+      while at < bytes.count, bytes[at] != quote {
+        countLine(bytes)
+        at += 1
+      }
+      guard at < bytes.count else { return .openQuote(line: opened) }
+      at += 1
+      if at >= bytes.count || isEnd(bytes[at]) {
+        cells.append(Cell(text: Self.text(bytes, inner, at - 1), isQuoted: true))
+        return nil
+      }
+      var text = Array(bytes[inner..<at - 1])
+      var isOpen = bytes[at] == quote
+      if isOpen {
+        text.append(quote)
+        at += 1
+      }
+      while isOpen {
+        guard at < bytes.count else { return .openQuote(line: opened) }
+        let byte = bytes[at]
+        if byte != quote {
+          countLine(bytes)
+          text.append(byte)
+          at += 1
+        } else if at + 1 < bytes.count, bytes[at + 1] == quote {
+          text.append(quote)
+          at += 2
+        } else {
+          isOpen = false
+          at += 1
+        }
+      }
+      // What follows the quote before the separator belongs to the cell, as Excel has it.
+      while at < bytes.count, !isEnd(bytes[at]) {
+        text.append(bytes[at])
+        at += 1
+      }
+      cells.append(Cell(text: String(decoding: text, as: UTF8.self), isQuoted: true))
+      return nil
+    }
 
-  private func isEnd(_ byte: UInt8) -> Bool {
-    byte == separator || byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r")
+    /// A line end within a cell may be two bytes, and is one line.
+    private mutating func countLine(_ bytes: UnsafeBufferPointer<UInt8>) {
+      let byte = bytes[at]
+      guard byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") else { return }
+      let isPair =
+        byte == UInt8(ascii: "\r") && at + 1 < bytes.count && bytes[at + 1] == UInt8(ascii: "\n")
+      if !isPair { line += 1 }
+    }
+
+    private func isEnd(_ byte: UInt8) -> Bool {
+      byte == separator || byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r")
+    }
+
+    private static func text(
+      _ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ end: Int
+    ) -> String {
+      String(decoding: UnsafeBufferPointer(rebasing: bytes[start..<end]), as: UTF8.self)
+    }
   }
 
   /// The separator that cuts the first rows into most cells, alike in all of them.
-  package static func separator(of bytes: [UInt8]) -> UInt8 {
-    let sample = Array(bytes.prefix(256 << 10))
+  static func separator(of window: TextWindow) -> UInt8 {
+    if window.bytes.starts(with: "sep=".utf8), window.bytes.count > 5 { return window.bytes[4] }
     var best = (separator: UInt8(ascii: ","), score: 0)
     for mark in [",", ";", "\t", "|"] as [Character] {
       guard let separator = mark.asciiValue else { continue }
-      var text = DelimitedText(sample, separator: separator)
+      var text = DelimitedText(window, separator: separator)
       var counts: [Int: Int] = [:]
       var rows = 0
-      // The last row of a part may be cut.
       while rows < 100, let row = try? text.next() {
         rows += 1
         counts[row.cells.count, default: 0] += 1
@@ -120,54 +195,4 @@ package struct DelimitedText {
     }
     return best.separator
   }
-}
-
-/// Texts as files have them, as UTF-8.
-package enum TextEncoding: String {
-  case utf8 = "UTF-8"
-  case utf16LittleEndian = "UTF-16, little-endian"
-  case utf16BigEndian = "UTF-16, big-endian"
-  case windows1252 = "Windows-1252"
-
-  /// The text without a byte order mark, and what it was written in: by the mark, or UTF-8 when it
-  /// is that, or else what Windows writes.
-  package static func decode(_ bytes: [UInt8]) -> (text: [UInt8], encoding: TextEncoding) {
-    if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { return (Array(bytes.dropFirst(3)), .utf8) }
-    if bytes.starts(with: [0xFF, 0xFE]) {
-      return (utf16(bytes) { UInt16($0) | UInt16($1) << 8 }, .utf16LittleEndian)
-    }
-    if bytes.starts(with: [0xFE, 0xFF]) {
-      return (utf16(bytes) { UInt16($1) | UInt16($0) << 8 }, .utf16BigEndian)
-    }
-    if String(validating: bytes, as: UTF8.self) != nil { return (bytes, .utf8) }
-    var text: [UInt8] = []
-    text.reserveCapacity(bytes.count + bytes.count / 8)
-    for byte in bytes {
-      if byte < 0x80 {
-        text.append(byte)
-      } else {
-        let code = (0x80..<0xA0).contains(byte) ? high[Int(byte) - 0x80] : UInt16(byte)
-        text += Array(String(Unicode.Scalar(code) ?? "\u{FFFD}").utf8)
-      }
-    }
-    return (text, .windows1252)
-  }
-
-  private static func utf16(_ bytes: [UInt8], _ unit: (UInt8, UInt8) -> UInt16) -> [UInt8] {
-    var units: [UInt16] = []
-    units.reserveCapacity(bytes.count / 2)
-    var index = 2
-    while index + 1 < bytes.count {
-      units.append(unit(bytes[index], bytes[index + 1]))
-      index += 2
-    }
-    return Array(String(decoding: units, as: UTF16.self).utf8)
-  }
-
-  /// 0x80 to 0x9F of Windows-1252; 0xFFFD where there is nothing.
-  private static let high: [UInt16] = [
-    0x20AC, 0xFFFD, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039,
-    0x0152, 0xFFFD, 0x017D, 0xFFFD, 0xFFFD, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
-    0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0xFFFD, 0x017E, 0x0178,
-  ]
 }

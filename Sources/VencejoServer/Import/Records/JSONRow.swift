@@ -42,17 +42,24 @@ package indirect enum JSONRow: Equatable {
   }
 }
 
-/// Reads objects one after the other: one a line, or all in an array.
+/// Reads objects one after the other: one a line, all in an array, or all in an array that is a
+/// member of the only object there is.
 package struct JSONRows {
-  private let bytes: [UInt8]
-  private var at = 0
+  private var window: TextWindow
+  private var bytes: [UInt8] { window.bytes }
+  private var at: Int {
+    get { window.at }
+    set { window.at = newValue }
+  }
   package private(set) var line = 1
   private var isArray: Bool?
+  /// The key of the array that rows are in, where there is one.
+  package private(set) var key: String?
 
   /// Deepest nesting that is read.
   private static let maxDepth = 64
 
-  package init(_ bytes: [UInt8]) { self.bytes = bytes }
+  init(_ window: TextWindow) { self.window = window }
 
   /// The next object; nil at the end.
   ///
@@ -60,8 +67,10 @@ package struct JSONRows {
   package mutating func next() throws(DelimitedText.Fault) -> (
     line: Int, members: [(key: String, value: JSONRow)]
   )? {
+    try window.refill()
     skipSpace()
     if isArray == nil {
+      if at < bytes.count, bytes[at] == UInt8(ascii: "{") { enterMember() }
       isArray = at < bytes.count && bytes[at] == UInt8(ascii: "[")
       if isArray == true { at += 1 }
       skipSpace()
@@ -70,9 +79,14 @@ package struct JSONRows {
       if at < bytes.count, bytes[at] == UInt8(ascii: ",") { at += 1 }
       skipSpace()
       if at < bytes.count, bytes[at] == UInt8(ascii: "]") {
+        at += 1
+        if key == nil { try end() }
         at = bytes.count
+        isArray = false
         return nil
       }
+    } else if key != nil {
+      return nil
     }
     guard at < bytes.count else {
       if isArray == true { throw fault("the array has no end") }
@@ -85,8 +99,52 @@ package struct JSONRows {
     return (start, members)
   }
 
+  /// Nothing follows an array of rows.
+  private mutating func end() throws(DelimitedText.Fault) {
+    skipSpace()
+    guard at == bytes.count else { throw fault("the array ends, and something follows it") }
+  }
+
+  /// Goes to the rows when they are in a member of the first object: when it is the only one, or
+  /// longer than a row may be.
+  private mutating func enterMember() {
+    let start = (at, line)
+    var found: (at: Int, line: Int, key: String)?
+    at += 1
+    var isWhole = false
+    scan: while true {
+      skipSpace()
+      guard at < bytes.count, bytes[at] == UInt8(ascii: "\"") else { break }
+      guard let key = try? string(), take(":") else { break }
+      skipSpace()
+      let place = (at: at, line: line)
+      if found == nil, at < bytes.count, bytes[at] == UInt8(ascii: "[") {
+        at += 1
+        skipSpace()
+        if at < bytes.count, bytes[at] == UInt8(ascii: "{") { found = (place.at, place.line, key) }
+        (at, line) = place
+      }
+      guard (try? value(1)) != nil else {
+        // Cut by the end of the window: no row is so long.
+        isWhole = at >= bytes.count && !window.isLast
+        break
+      }
+      if take(",") { continue }
+      guard take("}") else { break }
+      skipSpace()
+      isWhole = at == bytes.count && window.isLast
+      break scan
+    }
+    (at, line) = start
+    guard isWhole, let found else { return }
+    (at, line) = (found.at, found.line)
+    key = found.key
+  }
+
   private func fault(_ problem: String) -> DelimitedText.Fault {
-    DelimitedText.Fault(line: line, problem: problem)
+    let isCut = at >= bytes.count && !window.isLast
+    return DelimitedText.Fault(
+      line: line, problem: isCut ? "a row is longer than \(window.limit)" : problem)
   }
 
   private mutating func skipSpace() {

@@ -23,6 +23,8 @@ package struct RecordTable {
     package var types: [String: String] = [:]
     /// Day or month first, where a column leaves both open.
     package var dates: TimeForm?
+    /// Bytes of a row, at most; a window of twice as many is in memory.
+    var maxRow = TextWindow.maxRow
 
     package init() {}
   }
@@ -35,7 +37,7 @@ package struct RecordTable {
     case list([Cell])
   }
 
-  package private(set) var encoding: TextEncoding
+  package var encoding: TextEncoding { window.encoding }
   package private(set) var separator: UInt8 = 0
   package private(set) var isJSON: Bool
   package private(set) var columns: [Column] = []
@@ -44,7 +46,10 @@ package struct RecordTable {
   package private(set) var faults: [DelimitedText.Fault] = []
   package private(set) var faultCount = 0
 
-  private let bytes: [UInt8]
+  /// The key of the array that the rows of a JSON file are in, where it is not the whole file.
+  package private(set) var key: String?
+
+  private var window: TextWindow
   private let options: Options
   private var places: [String: Int] = [:]
   private var source: Source?
@@ -53,17 +58,21 @@ package struct RecordTable {
   ///
   /// - Throws: ``DelimitedText/Fault`` when it cannot be read on, ``RecordViolation`` for options
   ///   that do not fit.
-  package init(_ file: [UInt8], _ options: Options = Options()) throws {
-    (bytes, encoding) = TextEncoding.decode(file)
+  package init(_ file: ByteSource, _ options: Options = Options()) throws {
+    window = try TextWindow(file, maxRow: options.maxRow)
     self.options = options
-    let first = bytes.first { $0 > 0x20 }
+    let first = window.bytes.first { $0 > 0x20 }
     isJSON = options.isJSON ?? (first == UInt8(ascii: "{") || first == UInt8(ascii: "["))
-    if !isJSON { separator = options.separator ?? DelimitedText.separator(of: bytes) }
+    if !isJSON {
+      separator = options.separator ?? DelimitedText.separator(of: window)
+      try window.rewind()
+    }
     source = start()
     while let cells = try nextCells() {
       rows += 1
       for index in columns.indices { see(index < cells.count ? cells[index] : .none, index) }
     }
+    if case .json(let rows) = source { key = rows.key }
     try settle()
   }
 
@@ -113,29 +122,46 @@ package struct RecordTable {
   package mutating func rewind() throws {
     faults = []
     faultCount = 0
+    source = nil
+    try window.rewind()
     source = start()
   }
 
+  /// The fields of the columns that are not skipped, in the order of ``nextValues()``.
+  package var fields: [String] { columns.filter { !$0.isSkipped }.map(\.field) }
+
   /// The fields of the next row, and its line; rows with a fault are left out. Nil at the end.
   package mutating func next() throws -> (line: Int, fields: [String: RecordValue])? {
+    guard let row = try nextValues() else { return nil }
+    var fields: [String: RecordValue] = [:]
+    for (name, value) in zip(self.fields, row.values) { fields[name] = value }
+    return (row.line, fields)
+  }
+
+  /// The next row's values, none where a cell has none; rows with a fault are left out.
+  package mutating func nextValues() throws -> (line: Int, values: [RecordValue?])? {
     while let cells = try nextCells() {
-      if let fields = fields(of: cells) { return (line, fields) }
+      if let values = values(of: cells) { return (line, values) }
     }
     return nil
   }
 
-  private mutating func fields(of cells: [Cell]) -> [String: RecordValue]? {
-    var fields: [String: RecordValue] = [:]
-    for (index, column) in columns.enumerated() where !column.isSkipped && index < cells.count {
-      switch value(cells[index], column) {
-      case .success(let value?): fields[column.field] = value
-      case .success(nil): break
+  private mutating func values(of cells: [Cell]) -> [RecordValue?]? {
+    var values: [RecordValue?] = []
+    values.reserveCapacity(columns.count)
+    for index in columns.indices where !columns[index].isSkipped {
+      guard index < cells.count else {
+        values.append(nil)
+        continue
+      }
+      switch value(cells[index], columns[index]) {
+      case .success(let value): values.append(value)
       case .failure(let violation):
-        note(line, "\(column.title): \(violation.description)")
+        note(line, "\(columns[index].title): \(violation.description)")
         return nil
       }
     }
-    return fields
+    return values
   }
 
   private func value(
@@ -179,13 +205,15 @@ package struct RecordTable {
 
   private func start() -> Source {
     isJSON
-      ? .json(JSONRows(bytes))
-      : .delimited(DelimitedText(bytes, separator: separator), isAtHead: true)
+      ? .json(JSONRows(window))
+      : .delimited(DelimitedText(window, separator: separator), isAtHead: true)
   }
 
   private mutating func nextCells() throws -> [Cell]? {
     switch source {
     case .delimited(var text, let isAtHead):
+      // Taken out while it is used: two owners would copy what it holds.
+      source = nil
       defer { source = .delimited(text, isAtHead: false) }
       if isAtHead {
         guard let head = try text.next() else { return nil }
@@ -197,6 +225,7 @@ package struct RecordTable {
       }
       return nil
     case .json(var rows):
+      source = nil
       defer { source = .json(rows) }
       guard let row = try rows.next() else { return nil }
       line = row.line
@@ -235,7 +264,7 @@ package struct RecordTable {
   /// Objects in objects become fields of their own, by the names of both.
   private mutating func add(_ title: String, _ value: JSONRow, to cells: inout [Cell]) {
     if case .object(let members) = value {
-      for member in members { add("\(title)_\(member.key)", member.value, to: &cells) }
+      for member in members { add("\(title).\(member.key)", member.value, to: &cells) }
       return
     }
     let index: Int
@@ -260,8 +289,9 @@ package struct RecordTable {
     case .bool(let value): .text(value ? "true" : "false")
     case .number(let text): .text(text)
     case .string(let text): .string(text)
-    case .array(let values): .list(values.map { cell($0) })
-    // In an array: as it is written.
+    case .array(let values):
+      .list(values.map { if case .array = $0 { .string($0.text) } else { cell($0) } })
+    // In an array, objects and arrays stay as they are written.
     case .object: .string(value.text)
     }
   }
