@@ -23,12 +23,19 @@ struct FrameWatch {
   /// The streams that the peer itself closed last, by RST_STREAM or by ending its side of a
   /// stream that we had ended. Streams that we reset are not here: frames that crossed the
   /// reset on the wire are no fault.
-  private var closed = SIMD16<Int32>(repeating: 0)
+  private var closed = InlineArray<16, Int32>(repeating: 0)
   private var next = 0
 
   mutating func noteClosed(_ id: Int32) {
     closed[next] = id
     next = (next + 1) & 15
+  }
+
+  /// Without a branch for each: this is asked for every frame.
+  private func wasClosed(_ id: Int32) -> Bool {
+    var matches = 0
+    for index in closed.indices { matches &+= closed[index] == id ? 1 : 0 }
+    return matches != 0 && id != 0
   }
 
   /// Looks at bytes as they came.
@@ -92,7 +99,7 @@ struct FrameWatch {
     switch frame[3] {
     case 0, 1:  // DATA, HEADERS (RFC 9113, section 5.1, "closed")
       let id = Self.stream(frame)
-      guard id != 0, any(closed .== SIMD16(repeating: id)) else { return nil }
+      guard wasClosed(id) else { return nil }
       return (HTTP2Code.streamClosed, "a frame on stream \(id), which the peer had closed")
     case 2:  // PRIORITY (section 6.3; RFC 7540, section 5.3.1)
       let id = Self.stream(frame)

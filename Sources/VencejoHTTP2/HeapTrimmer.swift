@@ -114,8 +114,10 @@ extension EventLoop {
   }
 
   private func lookAtMemory(in nanoseconds: UInt64) {
-    memoryTimer = schedule(afterNanoseconds: nanoseconds) { [weak self] in
-      guard let self else { return }
+    // Not weak: an object that ever was referenced so counts its references more slowly from then
+    // on, and each call counts the loop's. Not strong: the loop holds its timers. It is there when
+    // one fires, since it is the loop that fires them.
+    memoryTimer = schedule(afterNanoseconds: nanoseconds) { [unowned(unsafe) self] in
       memoryTimer = nil
       endedSinceLook = 0
       sessionMemory.empty()

@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, so that nothing but Scripts/bench/codec builds it. It sees the library
+// A package of its own, so that nothing but Scripts/bench builds it. It sees the library
 // as any other package does.
 let package = Package(
   name: "vencejo-bench",
@@ -12,6 +12,13 @@ let package = Package(
       dependencies: [
         .product(name: "VencejoProtobuf", package: "vencejo"),
         .product(name: "VencejoJSON", package: "vencejo"),
+      ],
+      swiftSettings: [.swiftLanguageMode(.v6)]),
+    .executableTarget(
+      name: "call-bench",
+      dependencies: [
+        .product(name: "VencejoRPC", package: "vencejo"),
+        .product(name: "VencejoObservability", package: "vencejo"),
       ],
       swiftSettings: [.swiftLanguageMode(.v6)]),
     .executableTarget(

@@ -21,6 +21,7 @@ public import VencejoRPC
 /// Methods that are not registered (`CallReport.isRegistered`) are counted as `other`.
 public final class CallMetrics: RPCObserver, MetricSource {
   fileprivate struct Key: Hashable {
+    /// As reports have it, so that nothing is made anew for each call.
     var method: String
     var target: String
     var status: StatusCode?
@@ -50,7 +51,7 @@ public final class CallMetrics: RPCObserver, MetricSource {
 
   private static func key(_ call: CallReport, status: StatusCode?) -> Key {
     Key(
-      method: call.isRegistered ? String(call.method.drop { $0 == "/" }) : other,
+      method: call.isRegistered ? call.method : other,
       target: canonical(call.target), status: status)
   }
 
@@ -155,7 +156,9 @@ public final class CallMetrics: RPCObserver, MetricSource {
     _ name: String, _ description: String, _ unit: String, _ series: [Key: Metric.Value]
   ) -> Metric {
     let points = series.sorted { $0.key < $1.key }.map { key, value in
-      var labels: [(name: String, value: String)] = [("grpc.method", key.method)]
+      var labels: [(name: String, value: String)] = [
+        ("grpc.method", String(key.method.drop { $0 == "/" }))
+      ]
       if !key.target.isEmpty { labels.append(("grpc.target", key.target)) }
       if let status = key.status { labels.append(("grpc.status", "\(status)")) }
       return Metric.Point(labels: labels, value: value)

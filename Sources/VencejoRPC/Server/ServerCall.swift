@@ -116,8 +116,10 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
       .addingReportingOverflow(nanoseconds)
     guard !overflow else { return }
     deadlineOffset = max(offset, 1)
-    timer = loop.schedule(after: .nanoseconds(nanoseconds)) { [weak self] in
-      self?.finish(RPCError(.deadlineExceeded, "the deadline passed before the handler answered"))
+    // It holds the call until then, or until `end` cancels it; a weak reference would cost each
+    // call with a deadline an allocation.
+    timer = loop.schedule(after: .nanoseconds(nanoseconds)) { [self] in
+      finish(RPCError(.deadlineExceeded, "the deadline passed before the handler answered"))
     }
   }
 
