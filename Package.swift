@@ -82,7 +82,7 @@ let package = Package(
       "VencejoServer",
       [
         "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf", "VencejoJSON",
-        "VencejoStore", "VencejoCrypto", "VencejoHTTPClient",
+        "VencejoStore", "VencejoCrypto", "VencejoCompression", "VencejoHTTPClient",
       ]),
     room(
       "VencejoTools",

@@ -31,8 +31,9 @@ enum AdminCommand {
       import-lines FILE      take such a file in, with the original times, while no server uses
                              the folder (--sender 'HANDLE-THERE=HANDLE' for each of them,
                              --owner HANDLE, --title TEXT)
-      import-whatsapp FILE   show what a chat exported by WhatsApp holds; with --yes make a chat
-                             of it, with the original times, while no server uses the folder
+      import-whatsapp FILE   show what a chat exported by WhatsApp holds: its text, a folder with
+                             text and files, or the zip file that phones send; with --yes make a
+                             chat of it, with the original times, while no server uses the folder
                              (--sender 'NAME=HANDLE' for each name, --owner HANDLE,
                              --title TEXT, --zone +02:00 of the phone)
       export-records FILE    write records and their files as JSON Lines (--container NAME,

@@ -13,17 +13,18 @@ enum ImportCommand {
   static func run(_ arguments: ArgumentList, _ file: String, _ data: String, _ output: Output)
     async throws -> Int32
   {
-    let bytes = try read(file)
-    let export = WhatsAppExport(String(decoding: bytes, as: UTF8.self))
+    let source = try WhatsAppSource(path: file)
+    let export = source.export
     guard let first = export.entries.first, let last = export.entries.last else {
       output.complain("vencejo admin: \(file) holds no messages that are understood")
       return ExitCode.failure
     }
-    let attachments = export.entries.filter { $0.attachment != nil }.count
+    let named = export.entries.compactMap(\.attachment)
+    let found = named.filter(source.has).count
     let notices = export.entries.filter { $0.sender == nil }.count
     output.line("messages\t\(export.entries.count - notices)")
     output.line("notices\t\(notices)")
-    output.line("attachments\t\(attachments) (named in their messages; the files are not taken)")
+    output.line("attachments\t\(named.count), \(found) of them here")
     output.line("dates\t\(export.dateOrder.rawValue), \(day(first)) to \(day(last))")
     if export.strayLines > 0 { output.line("stray lines\t\(export.strayLines)") }
     let handles = try handles(arguments)
@@ -42,9 +43,10 @@ enum ImportCommand {
       throw ArgumentList.Fault("say whose chat it becomes: --owner HANDLE")
     }
     let zone = try zone(arguments["zone"] ?? "+00:00")
-    return try await take(
-      bytes, .text, owner: owner, handles: handles, title: arguments["title"] ?? "WhatsApp",
-      offset: zone, data, output)
+    return report(
+      try await Backend.importChat(
+        source, owner: owner, senders: handles, title: arguments["title"] ?? "WhatsApp",
+        utcOffset: zone, inDataFolder: data), output)
   }
 
   /// `vencejo admin import`: what an export of ours holds, into a folder that no server uses.
@@ -54,18 +56,13 @@ enum ImportCommand {
     guard let owner = arguments["owner"] else {
       throw ArgumentList.Fault("say whose chat it becomes: --owner HANDLE")
     }
-    return try await take(
-      try read(file), .lines, owner: owner, handles: try handles(arguments),
-      title: arguments["title"] ?? "", offset: 0, data, output)
+    return report(
+      try await Backend.importChat(
+        try read(file), .lines, owner: owner, senders: try handles(arguments),
+        title: arguments["title"] ?? "", utcOffset: 0, inDataFolder: data), output)
   }
 
-  private static func take(
-    _ bytes: [UInt8], _ format: Backend.ImportFormat, owner: String, handles: [String: String],
-    title: String, offset: Int64, _ data: String, _ output: Output
-  ) async throws -> Int32 {
-    let outcome = try await Backend.importChat(
-      bytes, format, owner: owner, senders: handles, title: title, utcOffset: offset,
-      inDataFolder: data)
+  private static func report(_ outcome: Backend.ImportOutcome, _ output: Output) -> Int32 {
     output.line("imported\t\(outcome.imported)")
     output.line("skipped\t\(outcome.skipped)")
     for warning in outcome.warnings { output.line("warning\t\(warning)") }

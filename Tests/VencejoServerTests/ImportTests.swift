@@ -82,6 +82,7 @@ import VencejoServer
         content?.kind = .poll(poll)
       }
       return "\(message.sender) \(String(describing: content)) \(message.quoted?.excerpt ?? "-") "
+        + "\(message.reactions.map { "\($0.emoji)\($0.count)\($0.mine)" }) "
         + "\(message.editCount) \(message.deleteTime != nil) \(message.sendTime?.seconds ?? 0)"
     }
   }
@@ -141,6 +142,13 @@ import VencejoServer
           $0.name = poll.name
           $0.optionIds = [1]
         }, ben.options)
+      for (who, emoji) in [(ana, "👍"), (ben, "❤️")] {
+        _ = try await who.chat.setReaction(
+          .with {
+            $0.message = first.name
+            $0.emoji = emoji
+          }, who.options)
+      }
       _ = try await ana.chat.editMessage(
         .with {
           $0.name = first.name

@@ -30,6 +30,25 @@ extension Backend {
     _ bytes: [UInt8], _ format: ImportFormat, owner: String, senders: [String: String],
     title: String, utcOffset: Int64, inDataFolder directory: String
   ) async throws -> ImportOutcome {
+    try await importChat(
+      bytes, nil, format, owner: owner, senders: senders, title: title, utcOffset: utcOffset,
+      inDataFolder: directory)
+  }
+
+  /// The same for what WhatsApp exported, with the files that are there.
+  public static func importChat(
+    _ source: WhatsAppSource, owner: String, senders: [String: String], title: String,
+    utcOffset: Int64, inDataFolder directory: String
+  ) async throws -> ImportOutcome {
+    try await importChat(
+      source.text, source, .text, owner: owner, senders: senders, title: title,
+      utcOffset: utcOffset, inDataFolder: directory)
+  }
+
+  private static func importChat(
+    _ bytes: [UInt8], _ files: WhatsAppSource?, _ format: ImportFormat, owner: String,
+    senders: [String: String], title: String, utcOffset: Int64, inDataFolder directory: String
+  ) async throws -> ImportOutcome {
     let store = try Store.open(directory: directory)
     defer { store.close() }
     var header = Chat.ImportHeader()
@@ -42,6 +61,7 @@ extension Backend {
       header.senders[name] = "users/\(account.id)"
     }
     var importer = try ChatImporter(store, header, by: principal)
+    importer.files = files
     try await importer.take(bytes)
     let outcome = try await importer.finish()
     return ImportOutcome(

@@ -39,6 +39,7 @@ struct ChatExporter {
               try await attachment(id, send, after: after)
             }
           }
+          if !message.reactions.isEmpty { text += try await reactions(to: message) }
           var line = Chat.ExportLine()
           line.line = .message(Chat.Message(message, for: user))
           text += try line.jsonString() + "\n"
@@ -55,6 +56,27 @@ struct ChatExporter {
       after = last.sequence
       if page.newerToken.isEmpty { return }
     }
+  }
+
+  /// A line of who thinks what of a message.
+  private func reactions(to message: StoredMessage) async throws -> String {
+    var exported = Chat.ExportedReactions()
+    exported.message = "chats/\(chat)/messages/\(message.id)"
+    var token = ""
+    repeat {
+      let page = try await store.read { [token] in
+        try $0.listReactions(message.id, in: chat, pageSize: 200, pageToken: token, for: user)
+      }
+      exported.reactions += page.reactions.map {
+        Chat.Reaction(
+          user: "users/\($0.user)", emoji: $0.emoji,
+          reactTime: Google.Timestamp(microseconds: $0.time))
+      }
+      token = page.nextPageToken
+    } while !token.isEmpty
+    var line = Chat.ExportLine()
+    line.line = .reactions(exported)
+    return try line.jsonString() + "\n"
   }
 
   private func header() async throws -> [UInt8] {

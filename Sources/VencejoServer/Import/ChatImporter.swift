@@ -1,3 +1,4 @@
+import Glibc
 import VencejoAPI
 import VencejoCrypto
 import VencejoJSON
@@ -38,6 +39,10 @@ struct ChatImporter {
   private var skipped = 0
   private var warnings: [String] = []
   private var lineNumber = 0
+  /// Of the message that comes next.
+  private var pending = Chat.ExportedReactions()
+  /// Where the files are that a text names.
+  var files: WhatsAppSource?
 
   /// - Throws: `BAD_FORMAT`, `BAD_NAME`.
   init(_ store: Store, _ header: Chat.ImportHeader, by caller: Principal) throws(StoreError) {
@@ -86,7 +91,8 @@ struct ChatImporter {
     }
     try await flush()
     guard let chat else { throw Self.bad("there is nothing to import") }
-    if imported > 0 { try await store.write { try $0.announceImport(chat) } }
+    // Also when all were there: whoever brought them may have died before this.
+    try await store.write { try $0.announceImport(chat) }
     return Outcome(chat: chat, imported: imported, skipped: skipped, warnings: warnings)
   }
 
@@ -107,6 +113,7 @@ struct ChatImporter {
     case .header(let header)?: try await begin(header)
     case .message(let message)?: try await add(message)
     case .attachment(let stretch)?: try await add(stretch)
+    case .reactions(let reactions)?: pending = reactions
     case nil: break
     }
   }
@@ -174,13 +181,29 @@ struct ChatImporter {
     new.deleteTime = message.deleteTime?.microseconds
     new.expireTime = message.expireTime?.microseconds
     new.forwardHops = Int64(message.forward?.hopCount ?? 0)
-    if !message.reactions.isEmpty { warn("reactions are not kept: an export does not say whose") }
+    new.reactions = reactions(to: message)
     if let end = new.expireTime, end <= store.now {
       skipped += 1
       return
     }
     waiting.append(new)
     if waiting.count >= Self.batch { try await flush() }
+  }
+
+  /// What the line before the message says of it, by those who are known here.
+  private mutating func reactions(to message: Chat.Message) -> [Reaction] {
+    let told = pending.message == message.name ? pending.reactions : []
+    pending = Chat.ExportedReactions()
+    let known = told.compactMap { reaction in
+      senders[reaction.user].map {
+        Reaction(
+          user: $0, emoji: reaction.emoji, time: reaction.reactTime?.microseconds ?? 0)
+      }
+    }
+    if known.count < message.reactions.reduce(0, { $0 + Int($1.count) }) {
+      warn("reactions of people who are not known here are not kept")
+    }
+    return known
   }
 
   /// What a message says, with the names it has here; nil for what cannot be kept.
@@ -274,7 +297,7 @@ struct ChatImporter {
       let (time, isBeyond) = entry.localTime.subtractingReportingOverflow(offset)
       var message = ImportedMessage(
         key: Array("line \(index)".utf8), sender: entry.sender.flatMap { senders[$0] },
-        body: .text(entry.shownText), time: isBeyond ? entry.localTime : time)
+        body: try await body(of: entry), time: isBeyond ? entry.localTime : time)
       if entry.isDeleted {
         message.body = .deleted
         message.deleteTime = message.time
@@ -283,6 +306,31 @@ struct ChatImporter {
       waiting.append(message)
       if waiting.count >= Self.batch { try await flush() }
     }
+  }
+
+  /// With its file, where there is one to be had.
+  private mutating func body(of entry: WhatsAppExport.Entry) async throws -> MessageBody {
+    guard let name = entry.attachment, let files, files.has(name) else {
+      return .text(entry.shownText)
+    }
+    if attachments[name] == nil {
+      let temporary = "\(store.directory)/import.part"
+      defer { unlink(temporary) }
+      do {
+        guard let path = try files.path(of: name, unpackedTo: temporary) else {
+          return .text(entry.shownText)
+        }
+        let file = try ImportedFile(path: path)
+        attachments[name] = try await file.upload(
+          WriteTransaction.uploadID(source, name), name: name, to: store, by: caller.user)
+      } catch let error as StoreError {
+        // One file too many is not worth the chat.
+        warn("\(name) is left out: \(error.message)")
+        return .text(entry.shownText)
+      }
+    }
+    return .media(
+      Media(attachments: attachments[name].map { [$0] } ?? [], caption: entry.text))
   }
 
   private mutating func flush() async throws {

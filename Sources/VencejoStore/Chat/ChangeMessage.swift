@@ -91,9 +91,7 @@ extension WriteTransaction {
   public func setReaction(_ emoji: String, on id: UUID, in chat: UUID, by user: Int64)
     throws(StoreError) -> StoredMessage
   {
-    guard emoji.isEmpty || (emoji.count == 1 && emoji.utf8.count <= ChatLimits.reactionBytes),
-      emoji.isEmpty || !AccountRules.isBlank(emoji)
-    else {
+    guard emoji.isEmpty || Self.isReaction(emoji) else {
       throw .invalid(
         "emoji", "BAD_EMOJI",
         "one character of at most \(ChatLimits.reactionBytes) bytes, or none to take it back")
@@ -129,6 +127,12 @@ extension WriteTransaction {
             chat: chat, message: id, sequence: message.sequence, user: actor, emoji: emoji,
             reactions: reactions)), author: message.senderKey))
     return try self.message(id, place)
+  }
+
+  /// One character, of any number of code points.
+  static func isReaction(_ emoji: String) -> Bool {
+    emoji.count == 1 && emoji.utf8.count <= ChatLimits.reactionBytes
+      && !AccountRules.isBlank(emoji)
   }
 
   /// Replaces the caller's votes; none withdraws them.
@@ -233,6 +237,12 @@ public struct Reaction: Sendable, Hashable {
   public let user: UUID
   public let emoji: String
   public let time: Int64
+
+  public init(user: UUID, emoji: String, time: Int64) {
+    self.user = user
+    self.emoji = emoji
+    self.time = time
+  }
 }
 
 public struct ReactionPage: Sendable {

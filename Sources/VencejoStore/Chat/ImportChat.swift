@@ -17,6 +17,8 @@ public struct ImportedMessage: Sendable {
   public var deleteTime: Int64?
   public var expireTime: Int64?
   public var forwardHops: Int64 = 0
+  /// Of users of this server.
+  public var reactions: [Reaction] = []
 
   public init(key: [UInt8], sender: UUID?, body: MessageBody, time: Int64) {
     self.key = key
@@ -155,6 +157,13 @@ extension WriteTransaction {
         if case .media(let media) = message.body {
           try hold(media.attachments, message: row, by: importer)
         }
+        for reaction in message.reactions where Self.isReaction(reaction.emoji) {
+          try run(
+            """
+            INSERT OR IGNORE INTO reaction(message_key, user_id, emoji, react_us)
+            VALUES (?, ?, ?, ?)
+            """, row, try account(id: reaction.user).key, reaction.emoji, reaction.time)
+        }
       }
       imported += 1
     }
@@ -223,16 +232,19 @@ extension ReadTransaction {
   }
 
   /// Who is or was in a chat and may be known to one of them: the senders of what they see, and
-  /// members they may list.
+  /// who reacted to it.
   ///
   /// - Throws: `CHAT_NOT_FOUND`.
   public func people(of chat: UUID, for user: Int64) throws(StoreError) -> [Profile] {
     let place = try place(chat, of: user)
     let keys = try all(
       """
-      SELECT DISTINCT sender_id FROM message
+      SELECT sender_id FROM message
       WHERE chat_id = ?1 AND sender_id IS NOT NULL AND seq BETWEEN ?2 AND ?3
-      ORDER BY sender_id LIMIT 10000
+      UNION
+      SELECT r.user_id FROM message m JOIN reaction r USING (message_key)
+      WHERE m.chat_id = ?1 AND m.seq BETWEEN ?2 AND ?3
+      ORDER BY 1 LIMIT 10000
       """, place.chat, place.visibleFrom, place.upperEnd
     ) { $0.int(0) }
     return try keys.compactMapThrowing { key throws(StoreError) in
