@@ -42,7 +42,7 @@ import VencejoCrypto
     #expect(page.entries[0].events.count == 3)
     #expect(page.entries[0].position == page.position)
     #expect(page.isAtHead)
-    #expect(page.chats == [chat.key])
+    #expect(Set(page.chats.keys) == [chat.key])
   }
 
   @Test func onlyTheIntervalOfMembershipIsReplayed() async throws {
@@ -92,7 +92,7 @@ import VencejoCrypto
     _ = try await send("x")
     let page = try await log(ana, only: [other.id])
     #expect(page.entries.count == 1)
-    #expect(page.chats == [other.key])
+    #expect(Set(page.chats.keys) == [other.key])
   }
 
   @Test func pruningMovesTheFloor() async throws {

@@ -12,7 +12,7 @@ final class ChatShelf: @unchecked Sendable {
   private let streamCount = Atomic(0)
   /// Everything up to here has been handed out on this loop.
   private(set) var position: Int64
-  private var byChat: [Int64: [ObjectIdentifier: ChatStream]] = [:]
+  private var byChat: [Int64: Listeners] = [:]
   private var byUser: [Int64: [ObjectIdentifier: ChatStream]] = [:]
 
   /// Of so many listeners a loop has a copy of the frame.
@@ -39,11 +39,10 @@ final class ChatShelf: @unchecked Sendable {
     stream.chats = page.chats
     stream.blocked = page.blocked
     stream.everBlocked = page.everBlocked
-    stream.clearFrom = page.clearFrom
     stream.hidesReceipts = page.hidesReceipts
     let id = ObjectIdentifier(stream)
     byUser[stream.user, default: [:]][id] = stream
-    for chat in page.chats { byChat[chat, default: [:]][id] = stream }
+    for chat in page.chats.keys { byChat[chat, default: Listeners()].insert(stream) }
     return true
   }
 
@@ -55,11 +54,10 @@ final class ChatShelf: @unchecked Sendable {
     let id = ObjectIdentifier(stream)
     byUser[stream.user]?[id] = nil
     if byUser[stream.user]?.isEmpty == true { byUser[stream.user] = nil }
-    for chat in stream.chats {
-      byChat[chat]?[id] = nil
-      if byChat[chat]?.isEmpty == true { byChat[chat] = nil }
+    for chat in stream.chats.keys {
+      if byChat[chat]?.remove(stream) == true { byChat[chat] = nil }
     }
-    stream.chats = []
+    stream.chats = [:]
   }
 
   /// Loop.
@@ -80,7 +78,7 @@ final class ChatShelf: @unchecked Sendable {
       }
     }
     for chat in transaction.chatsBehind {
-      for stream in byChat[chat].map({ Array($0.values) }) ?? [] {
+      for stream in byChat[chat]?.all ?? [] {
         fallBehind(stream, transaction, before)
       }
     }
@@ -88,55 +86,64 @@ final class ChatShelf: @unchecked Sendable {
       let listeners = byChat[chat]
     else { return }
     if listeners.count > Self.many { frame = frame.copied() }
-    for stream in listeners.values where transaction.position > stream.position {
-      if let changed = transaction.changed,
-        changed < stream.clearFrom[chat] ?? .max
-          || transaction.author.map({ stream.everBlocked.contains($0) }) ?? false
-      {
-        fallBehind(stream, transaction, before)
-        continue
+    if let one = listeners.one { hand(transaction, frame, to: one, in: chat, before) }
+    for stream in listeners.others.values { hand(transaction, frame, to: stream, in: chat, before) }
+  }
+
+  /// What a commit tells one listener of its chat.
+  @inline(__always)
+  private func hand(
+    _ transaction: LiveTransaction, _ frame: EncodedMessage, to stream: ChatStream,
+    in chat: Int64, _ before: Int64
+  ) {
+    guard transaction.position > stream.position else { return }
+    if let changed = transaction.changed,
+      changed < stream.chats[chat] ?? .max
+        || transaction.author.map({ stream.everBlocked.contains($0) }) ?? false
+    {
+      fallBehind(stream, transaction, before)
+      return
+    }
+    if let author = transaction.author, stream.blocked.contains(author) {
+      stream.position = transaction.position
+      return
+    }
+    if let reader = transaction.reader, stream.hidesReceipts, stream.user != reader {
+      fallBehind(stream, transaction, before)
+      return
+    }
+    if let receipt = transaction.receipt {
+      stream.wait(receipt, frame, chat: chat, before: before)
+      stream.position = transaction.position
+      return
+    }
+    guard stream.flushReceipts() else {
+      fallBehind(stream)
+      return
+    }
+    let own = stream.user == transaction.owner ? transaction.ownerFrame : nil
+    if Mutation.dropEvent.isOn, transaction.position % 7 == 0 {
+      stream.position = transaction.position
+      return
+    }
+    if Mutation.repeatEvent.isOn, transaction.position % 7 == 0 {
+      _ = stream.out.tryWrite(own ?? frame)
+    }
+    if stream.out.tryWrite(own ?? frame) {
+      stream.position = transaction.position
+      stream.lastSent = loop.now
+      if let message = transaction.message, stream.user != transaction.owner {
+        stream.received(message.chat, message.sequence)
       }
-      if let author = transaction.author, stream.blocked.contains(author) {
-        stream.position = transaction.position
-        continue
-      }
-      if let reader = transaction.reader, stream.hidesReceipts, stream.user != reader {
-        fallBehind(stream, transaction, before)
-        continue
-      }
-      if let receipt = transaction.receipt {
-        stream.wait(receipt, frame, chat: chat, before: before)
-        stream.position = transaction.position
-        continue
-      }
-      guard stream.flushReceipts() else {
-        fallBehind(stream)
-        continue
-      }
-      let own = stream.user == transaction.owner ? transaction.ownerFrame : nil
-      if Mutation.dropEvent.isOn, transaction.position % 7 == 0 {
-        stream.position = transaction.position
-        continue
-      }
-      if Mutation.repeatEvent.isOn, transaction.position % 7 == 0 {
-        _ = stream.out.tryWrite(own ?? frame)
-      }
-      if stream.out.tryWrite(own ?? frame) {
-        stream.position = transaction.position
-        stream.lastSent = loop.now
-        if let message = transaction.message, stream.user != transaction.owner {
-          stream.received(message.chat, message.sequence)
-        }
-      } else {
-        fallBehind(stream, transaction, before)
-      }
+    } else {
+      fallBehind(stream, transaction, before)
     }
   }
 
   /// Loop. A frame without a place in the log: who has no room for it does without.
   func deliver(_ frame: EncodedMessage, chat: Int64, by author: Int64) {
     assert(loop.isCurrent)
-    for stream in byChat[chat].map({ Array($0.values) }) ?? [] {
+    for stream in byChat[chat]?.all ?? [] {
       stream.offer(frame, by: author)
     }
   }
@@ -164,5 +171,37 @@ final class ChatShelf: @unchecked Sendable {
     // Everything up to the transaction before this one was either sent or does not concern it.
     stream.position = max(stream.position, before)
     stream.fallBehind()
+  }
+}
+
+/// Who listens to one chat on one loop. Most chats have one listener, who costs no memory of their
+/// own here: some are in ten thousand chats.
+private struct Listeners {
+  private(set) var one: ChatStream?
+  private(set) var others: [ObjectIdentifier: ChatStream] = [:]
+
+  var count: Int { others.count + (one == nil ? 0 : 1) }
+
+  /// As they are now: what is done with them may change who listens.
+  var all: [ChatStream] {
+    (one.map { [$0] } ?? []) + others.values
+  }
+
+  mutating func insert(_ stream: ChatStream) {
+    if one == nil {
+      one = stream
+    } else {
+      others[ObjectIdentifier(stream)] = stream
+    }
+  }
+
+  /// Whether nobody is left.
+  mutating func remove(_ stream: ChatStream) -> Bool {
+    if one === stream {
+      one = nil
+    } else {
+      others[ObjectIdentifier(stream)] = nil
+    }
+    return one == nil && others.isEmpty
   }
 }

@@ -23,11 +23,10 @@ final class ChatStream: LiveStream, @unchecked Sendable {
   var isLive = false
   /// Everything up to here that concerns the stream has been sent.
   var position: Int64 = 0
-  var chats: Set<Int64> = []
+  /// Those it listens to, each with the sequence from which on nothing is hidden from the user.
+  var chats: [Int64: Int64] = [:]
   var blocked: Set<Int64> = []
   var everBlocked: Set<Int64> = []
-  /// By chat, the sequence from which on nothing is hidden from the user.
-  var clearFrom: [Int64: Int64] = [:]
   var hidesReceipts = false
   /// By the loop's clock, in nanoseconds.
   var lastSent: UInt64 = 0

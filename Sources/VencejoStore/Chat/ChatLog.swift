@@ -16,15 +16,14 @@ public struct LogPage: Sendable {
   public let position: Int64
   /// Nothing was behind ``position`` in this snapshot.
   public let isAtHead: Bool
-  /// The user's chats at this snapshot by internal key, when ``isAtHead``: what a live stream
-  /// listens to from ``position`` on.
-  public let chats: Set<Int64>
   /// Whom the user blocks and whether they hide receipts, at this snapshot; when ``isAtHead``.
   public let blocked: Set<Int64>
   /// Whom the user blocks or ever blocked: some of their messages are not there.
   public let everBlocked: Set<Int64>
-  /// For each of ``chats`` the sequence from which on nothing is kept from the user.
-  public let clearFrom: [Int64: Int64]
+  /// The user's chats at this snapshot by internal key, when ``isAtHead``: what a live stream
+  /// listens to from ``position`` on. Each with the sequence from which on nothing is kept from
+  /// the user.
+  public let chats: [Int64: Int64]
   public let hidesReceipts: Bool
 }
 
@@ -40,8 +39,12 @@ extension ReadTransaction {
     for user: Int64, after position: Int64, limit: Int, chats only: Set<UUID>? = nil
   ) throws(StoreError) -> LogPage {
     let head = try head()
-    let start = try firstRelevant(for: user, after: position, head: head)
-    let (scanned, last) = try scan(for: user, after: start, limit: limit)
+    var (scanned, last) = try scan(for: user, after: position, limit: limit)
+    // Only once there was nothing for a while: the way ahead costs a look into each chat.
+    if last < head, !scanned.contains(where: \.isVisible) {
+      let start = try firstRelevant(for: user, after: last, head: head)
+      (scanned, last) = try scan(for: user, after: start, limit: limit)
+    }
 
     let hidesReceipts = try hidesReceipts(user)
     var entries: [LogEntry] = []
@@ -60,8 +63,8 @@ extension ReadTransaction {
     let live = isAtHead ? try liveChats(of: user, only) : [:]
     return LogPage(
       entries: entries, position: last, isAtHead: isAtHead,
-      chats: Set(live.keys), blocked: isAtHead ? try blocked(by: user) : [],
-      everBlocked: isAtHead ? try everBlocked(by: user) : [], clearFrom: live,
+      blocked: isAtHead ? try blocked(by: user) : [],
+      everBlocked: isAtHead ? try everBlocked(by: user) : [], chats: live,
       hidesReceipts: hidesReceipts)
   }
 
@@ -126,23 +129,36 @@ extension ReadTransaction {
   }
 
   /// The chats a live stream listens to, with the sequence from which on nothing is hidden.
+  ///
+  /// One may be in ten thousand: so little as can be is asked of each.
   private func liveChats(of user: Int64, _ only: Set<UUID>?) throws(StoreError) -> [Int64: Int64] {
-    let all = try all(
-      """
-      SELECT c.chat_id, c.uuid, max(m.visible_from, 1 + ifnull(
-          (SELECT max(h.last_seq) FROM message_hidden h
-           WHERE h.user_id = m.user_id AND h.chat_id = m.chat_id), 0))
-      FROM member m JOIN chat c USING (chat_id)
-      WHERE m.user_id = ? AND m.state = 1 AND c.delete_us IS NULL
-      """, user
-    ) { (key: $0.int(0), id: $0.uuid(1), from: $0.int(2)) }
     var result: [Int64: Int64] = [:]
-    for chat in all {
-      guard let only else {
-        result[chat.key] = chat.from
-        continue
+    try each(
+      """
+      SELECT chat_id, visible_from FROM member
+      WHERE user_id = ? AND state = 1
+        AND chat_id NOT IN (SELECT chat_id FROM chat WHERE delete_us IS NOT NULL)
+      """, [user]
+    ) {
+      result[$0.int(0)] = $0.int(1)
+      return true
+    }
+    if let only {
+      var wanted: [Int64: Int64] = [:]
+      for id in only {
+        let key = try first("SELECT chat_id FROM chat WHERE uuid = ?", id) { $0.int(0) }
+        if let key { wanted[key] = result[key] }
       }
-      if let id = chat.id, only.contains(id) { result[chat.key] = chat.from }
+      result = wanted
+    }
+    try each(
+      """
+      SELECT chat_id, max(last_seq) + 1 FROM message_hidden WHERE user_id = ? GROUP BY chat_id
+      """, [user]
+    ) {
+      let chat = $0.int(0)
+      if let from = result[chat] { result[chat] = max(from, $0.int(1)) }
+      return true
     }
     return result
   }

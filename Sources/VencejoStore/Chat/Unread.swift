@@ -66,9 +66,15 @@ extension ReadTransaction {
     return state
   }
 
-  /// Unread messages of all the user's chats together.
+  /// Unread messages of all the user's chats together, up to ``UnreadState/cap``: it is counted
+  /// anew with each marker that moves, and ends there, however many there are.
   public func totalUnread(of user: Int64) throws(StoreError) -> Int {
-    try unreadSummary(of: user).messages
+    var count = 0
+    try each(dynamic: Self.totalQuery, [user, now]) {
+      count = Int($0.int(0))
+      return false
+    }
+    return count
   }
 
   /// The counts of all the user's chats together, in one query: with a query for each chat the
@@ -83,12 +89,21 @@ extension ReadTransaction {
       chats: summary.chats, messages: summary.messages, mentions: summary.mentions)
   }
 
-  /// What is unread of the chat of `me` and `c`: the same rule as ``visibleMessages(_:)``, with ?2
-  /// for the time.
-  private static func unreadOf(_ condition: String) -> String {
+  private static let totalQuery = """
+    SELECT count(*) FROM (
+      SELECT 1 FROM member me CROSS JOIN chat c USING (chat_id) CROSS JOIN message m
+      WHERE me.user_id = ?1 AND me.state = 1 AND c.last_seq > me.read_seq AND c.delete_us IS NULL
+        AND \(isUnread) LIMIT \(UnreadState.cap))
     """
-    SELECT 1 FROM message m
-    WHERE m.chat_id = me.chat_id AND m.seq > max(me.read_seq, me.visible_from - 1)
+
+  /// What is unread of the chat of `me` and `c`.
+  private static func unreadOf(_ condition: String) -> String {
+    "SELECT 1 FROM message m WHERE \(isUnread) \(condition) LIMIT \(UnreadState.cap)"
+  }
+
+  /// The same rule as ``visibleMessages(_:)``, with ?2 for the time.
+  private static let isUnread = """
+    m.chat_id = me.chat_id AND m.seq > max(me.read_seq, me.visible_from - 1)
       AND m.seq <= c.last_seq AND m.sender_id IS NOT NULL AND m.sender_id <> ?1
       AND \(Mutation.countDeleted.isOn ? "1" : "m.delete_us IS NULL")
       AND (m.expire_us IS NULL OR m.expire_us > ?2)
@@ -96,9 +111,7 @@ extension ReadTransaction {
         AND h.chat_id = m.chat_id AND h.first_seq <= m.seq AND h.last_seq >= m.seq)
       AND NOT EXISTS (SELECT 1 FROM block b WHERE \(Mutation.skipBlock.isOn ? "0 AND" : "") b.user_id = ?1 AND b.blocked_id = m.sender_id
         AND b.from_key < m.message_key AND (b.to_key IS NULL OR b.to_key >= m.message_key))
-      \(condition) LIMIT \(UnreadState.cap)
     """
-  }
 
   private static let summaryQuery = """
     SELECT ifnull(sum(n > 0), 0), ifnull(sum(n), 0), ifnull(sum(mentions), 0) FROM (
