@@ -58,6 +58,20 @@ class CheckHouse(unittest.TestCase):
     def test_this_house(self):
         self.assertEqual(offences_in(TOP), [])
 
+    def test_rules_and_limits_have_tests(self):
+        page = ("# Page\n\n## Limits\n\n| what | limit |\n|---|---|\n| handle | 2 |\n\n"
+                "## The rules\n\n1. Order.\n2. No holes.\n")
+        named = '@Test("Rule 1: order") @Test("Rule 2: holes: none") @Test("Limit: handle")'
+
+        def package(tests):
+            return {check_house.PROTOCOL: page, "Tests/SomeTests/File.swift": tests}
+
+        self.assert_passes(package(named))
+        self.assert_finds(package(named.replace("Rule 2", "Rules 2")), "the rule '2'")
+        self.assert_finds(package(named + '@Test("Rule 3: new")'), "the rule '3', of which")
+        self.assert_passes(package(named.replace("handle", "handle: over the wire")))
+        self.assert_finds(package(named.replace("Limit:", "Limits:")), "the limit 'handle'")
+
     def test_imports_go_down(self):
         for room, module in (
             ("VencejoRPC", "VencejoHTTP2"), ("VencejoConsole", "VencejoTools"),

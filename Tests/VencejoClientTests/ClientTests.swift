@@ -131,7 +131,8 @@ func clockSeconds() -> Int64 {
 
   // MARK: The stream
 
-  @Test func aStreamCutInsideATransactionResumesWithoutGapOrRepetition() async throws {
+  @Test("Rule 3: a stream that is cut inside a transaction resumes without gap or repetition")
+  func aStreamCutInsideATransactionResumesWithoutGapOrRepetition() async throws {
     backend.state.withLock {
       $0.streams = [
         [snapshot("chats/a"), message(1, token: "t1"), message(2), .fail(.init(.unavailable))],
@@ -167,7 +168,8 @@ func clockSeconds() -> Int64 {
     #expect(backend.state.withLock { $0.refreshes } == 1)
   }
 
-  @Test func aSilentStreamIsOpenedAgain() async throws {
+  @Test("Rule 22: a client hangs up on a stream that is silent for too long")
+  func aSilentStreamIsOpenedAgain() async throws {
     backend.state.withLock {
       $0.streams = [[message(1, token: "t1"), .hang], [message(2, token: "t2"), .hang]]
     }

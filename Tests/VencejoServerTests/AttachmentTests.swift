@@ -177,7 +177,8 @@ import VencejoStore
     }
   }
 
-  @Test func whatNothingShowsIsCollected() async throws {
+  @Test("Rule 24: bytes that no message shows go after a day")
+  func whatNothingShowsIsCollected() async throws {
     let clock = TestClock()
     try await withWorld({
       $0.store.clock = { clock.now }

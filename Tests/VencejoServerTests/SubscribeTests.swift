@@ -64,7 +64,8 @@ import VencejoStore
   }
 
   /// One frame for the sender's devices, one for all the others.
-  @Test func eachMessageIsEncodedTwiceHoweverManyListen() async throws {
+  @Test("Rule 15: an event is encoded once for all who hear it alike")
+  func eachMessageIsEncodedTwiceHoweverManyListen() async throws {
     try await withWorld { world in
       let ana = try await world.person("ana")
       var others: [Person] = []
@@ -234,7 +235,8 @@ import VencejoStore
       ofResumeToken: frame?.resumeToken ?? "", .chat, now: store.now)
   }
 
-  @Test func signingOutEndsTheStreamAtOnce() async throws {
+  @Test("Rule 12: a revoked session ends its streams at once")
+  func signingOutEndsTheStreamAtOnce() async throws {
     try await withWorld { world in
       let ana = try await world.person("ana")
       var frames = ana.subscribe().makeAsyncIterator()
@@ -268,7 +270,8 @@ import VencejoStore
     }
   }
 
-  @Test func aSessionHasEightStreams() async throws {
+  @Test("Limit: streams of a session")
+  func aSessionHasEightStreams() async throws {
     try await withWorld { world in
       let ana = try await world.person("ana")
       var oldest = ana.subscribe().makeAsyncIterator()

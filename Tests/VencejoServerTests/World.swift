@@ -16,7 +16,10 @@ final class World: Sendable {
   let server: Server
   private let target: String
 
-  init(_ change: (inout Backend.Configuration) -> Void = { _ in }) throws {
+  init(
+    _ change: (inout Backend.Configuration) -> Void = { _ in },
+    serving: (inout Server.Configuration) -> Void = { _ in }
+  ) throws {
     var template = Array("/tmp/vencejo-server-XXXXXX".utf8CString)
     path = String(cString: try #require(mkdtemp(&template)))
     var configuration = Backend.Configuration(directory: path + "/data")
@@ -26,6 +29,7 @@ final class World: Sendable {
     target = "unix:\(path)/socket"
     var settings = Server.Configuration()
     settings.threads = 2
+    serving(&settings)
     server = try Server(
       listening: [SocketAddress(parsing: target)], configuration: settings,
       services: backend.services)
@@ -72,9 +76,10 @@ final class World: Sendable {
 /// Runs `body` in a world that ends with it.
 func withWorld(
   _ change: (inout Backend.Configuration) -> Void = { _ in },
+  serving: (inout Server.Configuration) -> Void = { _ in },
   _ body: (World) async throws -> Void
 ) async throws {
-  let world = try World(change)
+  let world = try World(change, serving: serving)
   do {
     try await body(world)
   } catch {

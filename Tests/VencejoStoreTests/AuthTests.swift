@@ -103,10 +103,12 @@ import VencejoCrypto
     #expect(ana.account.role == .member)
   }
 
-  @Test(arguments: [
-    "", "a", ".ab", "-ab", "a b", "añb", "ab!", String(repeating: "a", count: 33), "日本",
-    "K\u{212A}",
-  ])
+  @Test(
+    "Rule 29: handles are ASCII",
+    arguments: [
+      "", "a", ".ab", "-ab", "a b", "añb", "ab!", String(repeating: "a", count: 33), "日本",
+      "K\u{212A}",
+    ])
   func refusesHandle(_ handle: String) async throws {
     #expect(await reason { _ = try await signUp(handle) } == "BAD_HANDLE")
   }

@@ -18,11 +18,16 @@ enum SearchQuery {
   static let wordLimit = 16
 
   /// Words, "quoted phrases", prefixes*, -exclusions; nil when nothing is asked for.
-  static func match(_ text: String) -> String? {
+  ///
+  /// - Throws: `LIMIT_EXCEEDED`: a word that is left out would find what was not asked for.
+  static func match(_ text: String) throws(StoreError) -> String? {
+    guard text.utf8.count <= byteLimit else {
+      throw ChatLimits.exceeded("query", Int64(byteLimit))
+    }
     var wanted: [String] = []
     var unwanted: [String] = []
     var rest = Substring(text)
-    while let first = rest.first, wanted.count + unwanted.count < wordLimit {
+    while let first = rest.first {
       if first.isWhitespace {
         rest.removeFirst()
         continue
@@ -45,6 +50,9 @@ enum SearchQuery {
       }
       // What has no letter and no digit is no word to the index either: it would match nothing.
       guard term.unicodeScalars.contains(where: isWordScalar) else { continue }
+      guard wanted.count + unwanted.count < wordLimit else {
+        throw ChatLimits.exceeded("words of query", Int64(wordLimit))
+      }
       // Inside quotes nothing means anything to FTS5; a quote itself is doubled.
       let quoted = "\"" + term.replacing("\"", with: "\"\"").replacing("\u{0}", with: " ") + "\""
       if isUnwanted {
@@ -76,16 +84,15 @@ extension ReadTransaction {
 
   /// Messages the user may see that hold all the words, newest first.
   ///
-  /// - Throws: `EMPTY_QUERY`, `CHAT_NOT_FOUND`, `BAD_PAGE_SIZE`, `BAD_PAGE_TOKEN`,
+  /// - Throws: `EMPTY_QUERY`, `LIMIT_EXCEEDED`, `CHAT_NOT_FOUND`, `BAD_PAGE_SIZE`, `BAD_PAGE_TOKEN`,
   ///   `PAGE_TOKEN_MISMATCH`.
   public func searchMessages(
     _ query: String, chats only: [UUID] = [], pageSize: Int32 = 0, pageToken: String = "",
     for user: Int64
   ) throws(StoreError) -> SearchPage {
     let size = try ChatLimits.page(pageSize)
-    guard query.utf8.count <= SearchQuery.byteLimit, let words = SearchQuery.match(query) else {
-      throw .invalid(
-        "query", "EMPTY_QUERY", "the query needs a word, and has at most 512 bytes")
+    guard let words = try SearchQuery.match(query) else {
+      throw .invalid("query", "EMPTY_QUERY", "the query needs a word")
     }
     var arguments = KeysetWriter()
     arguments.text("SearchMessages")
