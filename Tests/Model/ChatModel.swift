@@ -28,6 +28,8 @@ struct ChatModel {
     var expiry: Int?
     var sentAt = 0
     var isExpired = false
+    /// From elsewhere and long ago: nobody may edit it any more.
+    var isOld = false
     /// Who was there when it was sent, or is shown the past.
     var audience: Set<Int> = []
     /// Who blocked its sender when it was sent: they never see it.
@@ -65,7 +67,7 @@ struct ChatModel {
   }
 
   struct Chat {
-    let kind: Kind
+    var kind: Kind
     var title: String
     var members: [Int: Member] = [:]
     var messages: [Message] = []
@@ -88,8 +90,9 @@ struct ChatModel {
   var blocks: [Int: Set<Int>] = [:]
   var hidesReceipts: Set<Int> = []
   var invites: [Invite] = []
-  /// Who uploaded which file.
+  /// Who uploaded which file, and what it holds.
   var uploads: [String: Int] = [:]
+  var files: [String: [UInt8]] = [:]
   /// Seconds that have passed.
   var time = 0
 
@@ -135,6 +138,15 @@ struct ChatModel {
     if kind == .group { note(name) }
   }
 
+  /// A group that came from elsewhere: nobody says that it was made, and all see all of it.
+  mutating func becomeImported(_ name: String) {
+    chats[name]?.kind = .group
+    chats[name]?.showsHistory = true
+    for user in chats[name]?.members.keys.sorted() ?? [] {
+      chats[name]?.members[user]?.role = user == 0 ? .owner : .member
+    }
+  }
+
   /// The system says something.
   mutating func note(_ chat: String) { append(Message(id: "", sender: nil, text: ""), to: chat) }
 
@@ -168,7 +180,9 @@ struct ChatModel {
   }
 
   /// Whether the time in which its sender may edit or delete it is over.
-  func isOver(_ seconds: Int, _ message: Message) -> Bool { time - message.sentAt > seconds }
+  func isOver(_ seconds: Int, _ message: Message) -> Bool {
+    message.isOld || time - message.sentAt > seconds
+  }
 
   mutating func send(_ message: Message, to chat: String, by user: Int) {
     append(message, to: chat)

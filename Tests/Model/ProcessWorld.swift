@@ -21,13 +21,14 @@ final class ProcessWorld: Sendable {
     self.clock = clock
     var settings = "clock=\(clock.path),sweep=50,cost=2"
     if let crash { settings += ",crash=\(crash.point):\(crash.pass)" }
-    process = Mutex(
-      try Self.start(
-        [
-          try #require(Self.program), "serve", "--listen", "unix:\(root)/socket", "--data",
-          "\(root)/data", "--quiet", "--device-limit", "1000000:1000000", "--change-limit",
-          "1000000:1000000", "--call-limit", "1000000:1000000",
-        ], ["VENCEJO_TEST=\(settings)"]))
+    let (child, said) = try Self.start(
+      [
+        try #require(Self.program), "serve", "--listen", "unix:\(root)/socket", "--data",
+        "\(root)/data", "--quiet", "--device-limit", "1000000:1000000", "--change-limit",
+        "1000000:1000000", "--call-limit", "1000000:1000000",
+      ], ["VENCEJO_TEST=\(settings)"])
+    process = Mutex(child)
+    try #require(said.hasPrefix("listening on"), "\(said)")
   }
 
   /// The program under test, built beside this test's bundle.
@@ -46,7 +47,20 @@ final class ProcessWorld: Sendable {
     return nil
   }()
 
-  func channel() throws -> Channel { try Channel("unix:\(root)/socket") }
+  func channel() throws -> Channel {
+    var configuration = Channel.Configuration()
+    configuration.observers = [MethodsCalled.shared]
+    return try Channel("unix:\(root)/socket", configuration: configuration)
+  }
+
+  /// What `vencejo admin` says, beside the running server.
+  func admin(_ words: String...) throws -> String {
+    let (child, said) = try Self.start(
+      [try #require(Self.program), "admin"] + words + ["--data", "\(root)/data"], [])
+    var status: CInt = 0
+    waitpid(child, &status, 0)
+    return said
+  }
 
   /// Whether the process is gone.
   var hasCrashed: Bool {
@@ -72,7 +86,8 @@ final class ProcessWorld: Sendable {
     }
   }
 
-  private static func start(_ arguments: [String], _ extra: [String]) throws -> pid_t {
+  /// Answers the process and its first line.
+  private static func start(_ arguments: [String], _ extra: [String]) throws -> (pid_t, String) {
     var pipes: [CInt] = [0, 0]
     try #require(pipe(&pipes) == 0)
     for end in pipes { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
@@ -100,8 +115,7 @@ final class ProcessWorld: Sendable {
       said.unicodeScalars.append(Unicode.Scalar(byte))
     }
     close(pipes[0])
-    try #require(said.hasPrefix("listening on"), "\(said)")
-    return process
+    return (process, said)
   }
 }
 

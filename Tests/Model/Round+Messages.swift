@@ -148,7 +148,9 @@ extension Round {
       for index in seen where expected == nil && !messages[index].isDeleted {
         let message = messages[index]
         if message.sender != nil, isShared(chat), role >= .admin { continue }
-        if message.sender != user { expected = "NOT_THE_SENDER" }
+        expected =
+          message.sender != user
+          ? "NOT_THE_SENDER" : model.isOver(48 * 3600, message) ? "DELETE_WINDOW_CLOSED" : nil
       }
     }
     let reason = try await attempt(

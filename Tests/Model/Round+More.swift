@@ -152,6 +152,7 @@ extension Round {
     // An upload that was complete before is answered at the header; sending on fails then.
     guard reason == nil, !name.isEmpty else { return }
     model.uploads[name] = user
+    model.files[name] = bytes
     var message = ChatModel.Message(id: "\(UUID.v7())", sender: user, text: unique("caption"))
     message.attachment = name
     let caption = message.text

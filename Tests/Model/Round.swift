@@ -10,6 +10,9 @@ final class Round {
   struct Person {
     var name = ""
     var token = ""
+    var password = "password"
+    /// One that is being set and may be set already.
+    var nextPassword: String?
     let handle: String
   }
 
@@ -58,8 +61,11 @@ final class Round {
         devices.append(device)
       }
     }
-    for _ in 0..<operations {
+    let errands = Self.schedule(operations, &random)
+    for index in 0..<operations {
       await shake()
+      for errand in errands[index] ?? [] where faults.isEmpty { try await run(errand) }
+      if world.hasCrashed { try await restart() }
       try await act(client)
       if world.hasCrashed { try await restart() }
       if !faults.isEmpty { break }
@@ -83,17 +89,7 @@ final class Round {
 
   /// Everybody again: access tokens last a quarter of an hour.
   func signInAll(_ client: Chat.ChatClient) async throws {
-    for index in people.indices {
-      let response = try await Auth.AuthClient(client.channel).signIn(
-        .with {
-          $0.credential = .password(
-            .with {
-              $0.identifier = people[index].handle
-              $0.password = "password"
-            })
-        })
-      people[index].token = response.tokens?.accessToken ?? ""
-    }
+    for index in people.indices { people[index].token = try await signIn(index, client) }
   }
 
   func options(_ user: Int) -> CallOptions { .bearer(people[user].token) }

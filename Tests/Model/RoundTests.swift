@@ -22,5 +22,6 @@ import Testing
         return
       }
     }
+    #expect(try MethodsCalled.shared.missing() == [], "methods that no round called")
   }
 }
