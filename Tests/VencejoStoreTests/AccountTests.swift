@@ -1,5 +1,6 @@
 import Testing
 import VencejoCrypto
+import VencejoSQLite
 
 @testable import VencejoStore
 
@@ -163,6 +164,24 @@ import VencejoCrypto
     let chat = try await world.chat(.group, ben, [ana, cleo])
     let alone = try await world.chat(.group, ben)
     try await world.send("plugh", to: chat, by: ben)
+    let liked = try await world.send("xyzzy", to: chat, by: cleo)
+    let asked = try await world.write {
+      try $0.sendMessage(
+        OutgoingMessage(
+          chat: chat.id, id: .v7(),
+          body: .poll(
+            Poll(
+              question: "?", options: [.init(id: 1, text: "a"), .init(id: 2, text: "b")],
+              allowsSeveral: false))), by: cleo.key
+      ).message
+    }
+    try await world.write {
+      _ = try $0.setReaction("👍", on: liked.id, in: chat.id, by: ben.key)
+      _ = try $0.setReaction("👍", on: liked.id, in: chat.id, by: ana.key)
+      _ = try $0.votePoll(asked.id, in: chat.id, options: [1], by: ben.key)
+    }
+    let direct = try await world.chat(.direct, ana, [ben])
+    try await world.send("to ben", to: direct, by: ana)
     let (caller, _) = try await signIn("ben")
     let bot = try await world.write {
       try $0.createServiceAccount(handle: "bot", displayName: "", by: caller)
@@ -185,7 +204,49 @@ import VencejoCrypto
     #expect(await reason { _ = try await world.view(alone, ben) } == "CHAT_NOT_FOUND")
     let profile = try await world.store.read { try $0.profile(ben.id, for: ana.key) }
     #expect(profile.displayName == "Deleted account" && profile.handle != "ben")
-    #expect(try await !world.events(of: ana, after: start).isEmpty)
+    // What others count without them, they hear of.
+    let heard = try await world.events(of: ana, after: start)
+    #expect(
+      heard.contains {
+        if case .reactionChanged(let change) = $0 {
+          change.sequence == liked.sequence && change.user == ben.id && change.emoji.isEmpty
+            && change.reactions.map(\.count) == [1]
+        } else {
+          false
+        }
+      })
+    #expect(
+      heard.contains {
+        guard case .messageUpdated(let message, _) = $0, case .poll(let poll) = message.body
+        else { return false }
+        return message.id == asked.id && poll.options.allSatisfy { $0.votes == 0 }
+      })
+    #expect(
+      heard.contains {
+        if case .profileChanged(let profile) = $0 { profile.user == ben.id } else { false }
+      })
+    // Nothing of theirs is left but the row that says that they were.
+    for table in [
+      "api_key", "reset_code", "reset_request", "notification", "request_log", "chat_setting",
+      "star", "message_hidden", "block", "join_request", "marker_move", "reaction", "poll_vote",
+      "session", "hook",
+    ] {
+      let count = try await world.store.read { transaction in
+        var count: Int64 = -1
+        try transaction.each(
+          dynamic: "SELECT count(*) FROM \(table) WHERE user_id = ?", [ben.key]
+        ) {
+          count = $0.int(0)
+          return false
+        }
+        return count
+      }
+      #expect(count == 0, "\(table)")
+    }
+    let words = try await world.store.read {
+      try $0.searchMessages("plugh", for: cleo.key).hits.count
+    }
+    #expect(words == 0)
     // The name is free again.
     _ = try await world.user("ben")
   }

@@ -197,13 +197,13 @@ extension WriteTransaction {
       "SELECT user_id FROM user WHERE purge_us <= ? ORDER BY purge_us LIMIT 1", now
     ) { $0.int(0) }
     guard let user else { return false }
-    if try purgeMessages(of: user) { return true }
+    if try purgeMessages(of: user) || purgeOpinions(of: user) { return true }
     try leaveEverything(user)
     try deleteHooks(ofUser: user)
-    for table in ["api_key", "reset_code", "notification"] {
-      try run(dynamic: "DELETE FROM \(table) WHERE user_id = ?", [user])
-    }
-    for table in ["chat_setting", "star", "message_hidden", "block", "reaction", "poll_vote"] {
+    for table in [
+      "api_key", "reset_code", "reset_request", "notification", "request_log", "chat_setting",
+      "star", "message_hidden", "block", "join_request", "marker_move",
+    ] {
       try run(dynamic: "DELETE FROM \(table) WHERE user_id = ?", [user])
     }
     try run(
@@ -223,7 +223,37 @@ extension WriteTransaction {
         hash = x'', purge_us = NULL, last_seen_us = NULL, version = version + 1
       WHERE user_id = ?
       """, user)
+    try appendProfile(user)
     return true
+  }
+
+  /// Takes back what they thought of up to 500 messages, and their votes; answers whether there is
+  /// more. Whoever counts them hears of it.
+  private func purgeOpinions(of user: Int64) throws(StoreError) -> Bool {
+    let found = try all(
+      """
+      SELECT m.message_key, m.chat_id, m.seq, r.message_key IS NOT NULL
+      FROM message m LEFT JOIN reaction r ON r.message_key = m.message_key AND r.user_id = ?1
+      WHERE m.message_key IN (SELECT message_key FROM reaction WHERE user_id = ?1
+        UNION SELECT message_key FROM poll_vote WHERE user_id = ?1) LIMIT 500
+      """, user
+    ) { (key: $0.int(0), chat: $0.int(1), sequence: $0.int(2), reacted: $0.bool(3)) }
+    for opinion in found {
+      var keys = KeysetWriter()
+      keys.int(opinion.sequence)
+      if opinion.reacted {
+        keys.int(user)
+        try run(
+          "DELETE FROM reaction WHERE message_key = ? AND user_id = ?", opinion.key, user)
+        _ = try appendShared(.reactionChanged, chat: opinion.chat, keys, nil)
+      } else {
+        keys.int(MessageFields.content.rawValue)
+        try run(
+          "DELETE FROM poll_vote WHERE message_key = ? AND user_id = ?", opinion.key, user)
+        _ = try appendShared(.messageUpdated, chat: opinion.chat, keys, nil)
+      }
+    }
+    return !found.isEmpty
   }
 
   /// Strips up to 500 messages; answers whether there are more.
