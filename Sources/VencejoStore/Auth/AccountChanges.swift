@@ -197,7 +197,8 @@ extension WriteTransaction {
       "SELECT user_id FROM user WHERE purge_us <= ? ORDER BY purge_us LIMIT 1", now
     ) { $0.int(0) }
     guard let user else { return false }
-    if try purgeMessages(of: user) || purgeOpinions(of: user) { return true }
+    if try purgeMessages(of: user) { return true }
+    if try purgeOpinions(of: user) { return true }
     try leaveEverything(user)
     try deleteHooks(ofUser: user)
     for table in [
