@@ -39,9 +39,12 @@ extension ReadTransaction {
     for user: Int64, after position: Int64, limit: Int, chats only: Set<UUID>? = nil
   ) throws(StoreError) -> LogPage {
     let head = try head()
-    var (scanned, last) = try scan(for: user, after: position, limit: limit)
-    // Only once there was nothing for a while: the way ahead costs a look into each chat.
-    if last < head, !scanned.contains(where: \.isVisible) {
+    // The way to the next event costs a look into each chat: with very many it is taken only once
+    // there was nothing for a while.
+    let skips = try !isInMany(user)
+    let start = try skips ? firstRelevant(for: user, after: position, head: head) : position
+    var (scanned, last) = try scan(for: user, after: start, limit: limit)
+    if !skips, last < head, !scanned.contains(where: \.isVisible) {
       let start = try firstRelevant(for: user, after: last, head: head)
       (scanned, last) = try scan(for: user, after: start, limit: limit)
     }
@@ -71,6 +74,12 @@ extension ReadTransaction {
   struct Scanned {
     let position: Int64, commitTime: Int64, isLast: Bool, isVisible: Bool
     let kind: EventKind, keys: [UInt8], chat: Int64, chatID: UUID?
+  }
+
+  private func isInMany(_ user: Int64) throws(StoreError) -> Bool {
+    try first(
+      "SELECT count(*) FROM (SELECT 1 FROM member WHERE user_id = ? LIMIT 1001)", user
+    ) { $0.int(0) } ?? 0 > 1000
   }
 
   /// Where to start: other people's events at the beginning of a long way are skipped by the
