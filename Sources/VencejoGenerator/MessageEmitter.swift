@@ -155,12 +155,18 @@ struct MessageEmitter {
       printer.doc(property.doc)
       printer.line(access + stored(property))
     }
-    printer.line("\(access)var unknownFields = VencejoProtobuf::UnknownFields()")
+    printer.line("\(access)var unknownFields: VencejoProtobuf::UnknownFields")
     printer.line()
     emitStatics(to: &printer)
-    printer.line("\(access)init() {}")
+    printer.block("\(access)init() {") { printer in
+      for property in properties {
+        printer.line("self.\(property.name) = \(property.initial ?? "nil")")
+      }
+      printer.line("self.unknownFields = .init()")
+    }
     emitInitializer(to: &printer) { printer in
       for property in properties { printer.line("self.\(property.name) = \(property.name)") }
+      printer.line("self.unknownFields = .init()")
     }
     emitCodec(access, to: &printer)
     if fields.allSatisfy({ $0.isPlain }) { emitEquality(to: &printer) }
@@ -169,10 +175,10 @@ struct MessageEmitter {
   private func emitBoxed(to printer: inout Printer) {
     printer.block("struct Storage: Swift::Sendable {") { printer in
       for property in properties { printer.line(stored(property)) }
-      printer.line("var unknownFields = VencejoProtobuf::UnknownFields()")
+      printer.line("var unknownFields: VencejoProtobuf::UnknownFields")
       emitCodec("", to: &printer)
     }
-    printer.line("var storage = VencejoProtobuf::Boxed(Storage())")
+    printer.line("var storage: VencejoProtobuf::Boxed<Storage>")
     printer.line()
     for property in properties {
       printer.doc(property.doc)
@@ -182,12 +188,8 @@ struct MessageEmitter {
     emitAccessor("unknownFields", "VencejoProtobuf::UnknownFields", to: &printer)
     printer.line()
     emitStatics(to: &printer)
-    printer.line("\(access)init() {}")
-    emitInitializer(to: &printer) { printer in
-      let arguments = properties.map { "\(Names.label($0.name, inCall: true)): \($0.name)" }
-        .joined(separator: ", ")
-      printer.line("self.storage = VencejoProtobuf::Boxed(Storage(\(arguments)))")
-    }
+    printer.block("\(access)init() {") { $0.line(boxing { $0.initial ?? "nil" }) }
+    emitInitializer(to: &printer) { $0.line(boxing { $0.name }) }
     let reader = "from reader: inout VencejoProtobuf::WireReader"
     printer.block("\(access)mutating func decode(\(reader)) {") {
       $0.line("self.storage.value.decode(from: &reader)")
@@ -203,8 +205,15 @@ struct MessageEmitter {
     }
   }
 
+  /// Without an initial value, which would be a function of its own: initializers give all.
   private func stored(_ property: Property) -> String {
-    "var \(property.name): \(property.type)" + (property.initial.map { " = \($0)" } ?? "")
+    "var \(property.name): \(property.type)"
+  }
+
+  private func boxing(_ value: (Property) -> String) -> String {
+    let arguments = properties.map { "\(Names.label($0.name, inCall: true)): \(value($0)), " }
+    return "self.storage = VencejoProtobuf::Boxed("
+      + "Storage(\(arguments.joined())unknownFields: .init()))"
   }
 
   private func emitAccessor(_ name: String, _ type: String, to printer: inout Printer) {

@@ -33,10 +33,15 @@ public struct Boxed<Value: Sendable>: @unchecked Sendable {
       UnsafePointer(storage.withUnsafeMutablePointerToElements { $0 })
     }
     unsafeMutableAddress {
-      if !isKnownUniquelyReferenced(&storage) { self = Boxed(value) }
+      if !isKnownUniquelyReferenced(&storage) { separate() }
       return storage.withUnsafeMutablePointerToElements { $0 }
     }
   }
+
+  // Once per type of value: in line it would be in every accessor, with a retain for every field.
+  @inlinable
+  @inline(never)
+  mutating func separate() { self = Boxed(value) }
 
   /// The value, to be read where it is.
   @inlinable

@@ -92,6 +92,7 @@ extension Message {
   }
 
   /// `count` zero bytes, to be overwritten with a frame's header, then the encoded message.
+  @_semantics("optimize.sil.specialize.generic.never")
   public func serializedBytes(reservingPrefix count: Int, deterministic: Bool = false) -> [UInt8] {
     withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 16) { scratch in
       var writer = WireWriter(scratch: scratch, deterministic: deterministic)
@@ -106,12 +107,21 @@ extension Message {
   /// Hashes the deterministic encoding.
   public func hash(into hasher: inout Hasher) { hashEncoding(into: &hasher) }
 
+  /// The same, of one value. Without it the compiler makes one for each message.
+  public var hashValue: Int {
+    var hasher = Hasher()
+    hash(into: &hasher)
+    return hasher.finalize()
+  }
+
   /// Whether both have the same deterministic encoding. For generated code.
+  @_semantics("optimize.sil.specialize.generic.never")
   public func isEncodedLike(_ other: Self) -> Bool {
     serializedBytes(deterministic: true) == other.serializedBytes(deterministic: true)
   }
 
   /// Hashes the deterministic encoding. For generated code.
+  @_semantics("optimize.sil.specialize.generic.never")
   public func hashEncoding(into hasher: inout Hasher) {
     hasher.combine(serializedBytes(deterministic: true))
   }

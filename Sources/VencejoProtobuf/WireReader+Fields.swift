@@ -1,24 +1,31 @@
 // What generated code reads a field with. The tag has been read; its wire type fits.
 extension WireReader {
   /// An `int32`, or the number of an enum: the low 32 bits of a varint.
+  @inline(never)
   public mutating func int32() -> Int32 { Int32(truncatingIfNeeded: varint()) }
   /// An `int64`.
+  @inline(never)
   public mutating func int64() -> Int64 { Int64(bitPattern: varint()) }
   /// A `uint32`: the low 32 bits of a varint.
+  @inline(never)
   public mutating func uint32() -> UInt32 { UInt32(truncatingIfNeeded: varint()) }
   /// A `uint64`.
+  @inline(never)
   public mutating func uint64() -> UInt64 { varint() }
   /// A `sint32`, zigzag.
+  @inline(never)
   public mutating func sint32() -> Int32 {
     let value = UInt32(truncatingIfNeeded: varint())
     return Int32(bitPattern: value >> 1) ^ -Int32(bitPattern: value & 1)
   }
   /// A `sint64`, zigzag.
+  @inline(never)
   public mutating func sint64() -> Int64 {
     let value = varint()
     return Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
   }
   /// A `bool`: any varint but 0 is true.
+  @inline(never)
   public mutating func bool() -> Bool { varint() != 0 }
   /// A `fixed32`.
   public mutating func fixedUInt32() -> UInt32 { fixed32() }
@@ -34,6 +41,7 @@ extension WireReader {
   public mutating func double() -> Double { Double(bitPattern: fixed64()) }
 
   /// A `string`; fails unless it is UTF-8.
+  @inline(never)
   public mutating func string() -> String {
     if let value = utf8() { return value }
     fail(.invalidUTF8)
@@ -73,6 +81,7 @@ extension WireReader {
 
   /// Like ``string()``, for a field whose UTF-8 nobody checks: one that is not UTF-8 stays an
   /// unknown field.
+  @inline(never)
   public mutating func looseString(_ unknown: inout UnknownFields) -> String? {
     if let value = looseString() { return value }
     refused = false
@@ -82,6 +91,7 @@ extension WireReader {
 
   /// Elements of a `repeated string` whose UTF-8 nobody checks. One that is not UTF-8 stays an
   /// unknown field, and so do those behind it: written again, they are in their order.
+  @inline(never)
   public mutating func looseStrings(into list: inout [String], _ unknown: inout UnknownFields) {
     if refusedList != 0, refusedList == currentTag {
       skip(refusedList)
@@ -140,6 +150,7 @@ extension WireReader {
   }
 
   /// A `bytes`.
+  @inline(never)
   public mutating func bytes() -> [UInt8] {
     let length = self.length()
     let value = [UInt8](UnsafeRawBufferPointer(start: position, count: length))

@@ -148,6 +148,7 @@ public struct WireReader: ~Copyable {
 
   /// Reads a length and makes the bytes it covers the current message. Returns what
   /// ``leave(_:)`` needs.
+  @inline(never)
   public mutating func enter() -> Frame {
     let length = self.length()
     let outer = Frame(end: end, group: group, refusedList: refusedList)
@@ -163,6 +164,7 @@ public struct WireReader: ~Copyable {
   }
 
   /// Returns to the message around the one that was entered.
+  @inline(never)
   public mutating func leave(_ outer: Frame) {
     if error == nil {
       depthLeft += 1
@@ -177,6 +179,7 @@ public struct WireReader: ~Copyable {
 
   /// Makes the group whose start tag was just read the current message: it ends with its
   /// end-group tag.
+  @inline(never)
   public mutating func enterGroup(_ tag: UInt32) -> Frame {
     let outer = Frame(end: end, group: group, refusedList: refusedList)
     guard depthLeft > 0 else {
@@ -190,6 +193,7 @@ public struct WireReader: ~Copyable {
   }
 
   /// Returns to the message around the group; fails when the group has not ended.
+  @inline(never)
   public mutating func leaveGroup(_ outer: Frame) {
     guard error == nil else { return }
     if group != 0 { return fail(.unterminatedGroup) }
@@ -200,6 +204,7 @@ public struct WireReader: ~Copyable {
 
   /// Like ``enter()``, for a packed run of values, which is no message and does not count as
   /// one for the depth.
+  @inline(never)
   public mutating func enterRun() -> Frame {
     let length = self.length()
     let outer = Frame(end: end, group: group, refusedList: refusedList)
@@ -208,6 +213,7 @@ public struct WireReader: ~Copyable {
   }
 
   /// Returns to the message around the run.
+  @inline(never)
   public mutating func leaveRun(_ outer: Frame) {
     if error == nil { end = outer.end }
   }
@@ -335,6 +341,7 @@ public struct WireReader: ~Copyable {
 
   /// Skips the value of the field whose tag was just read. Groups are skipped with a stack
   /// of their numbers, not by recursion.
+  @inline(never)
   public mutating func skip(_ tag: UInt32) { skip(tag, inItem: false) }
 
   /// The same; in an item of a `MessageSet` fields need no number.

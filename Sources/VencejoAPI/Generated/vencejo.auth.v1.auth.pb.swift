@@ -155,18 +155,18 @@ extension Auth {
 
   public struct User: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var handle: Swift::String = ""
-      var email: Swift::String = ""
-      var kind: VencejoAPI::Auth.UserKind = .init(rawValue: 0)
-      var state: VencejoAPI::Auth.UserState = .init(rawValue: 0)
-      var role: VencejoAPI::Auth.ServerRole = .init(rawValue: 0)
+      var name: Swift::String
+      var handle: Swift::String
+      var email: Swift::String
+      var kind: VencejoAPI::Auth.UserKind
+      var state: VencejoAPI::Auth.UserState
+      var role: VencejoAPI::Auth.ServerRole
       var createTime: VencejoProtobuf::Google.Timestamp?
       var updateTime: VencejoProtobuf::Google.Timestamp?
       var purgeTime: VencejoProtobuf::Google.Timestamp?
-      var owner: Swift::String = ""
-      var etag: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var owner: Swift::String
+      var etag: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -204,7 +204,7 @@ extension Auth {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: users/{user}. Server assigned, never re-used.
     public var name: Swift::String {
@@ -261,7 +261,9 @@ extension Auth {
 
     public static var messageName: Swift::String { "vencejo.auth.v1.User" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", handle: "", email: "", kind: .init(rawValue: 0), state: .init(rawValue: 0), role: .init(rawValue: 0), createTime: nil, updateTime: nil, purgeTime: nil, owner: "", etag: "", unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       handle: Swift::String = "",
@@ -275,7 +277,7 @@ extension Auth {
       owner: Swift::String = "",
       etag: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, handle: handle, email: email, kind: kind, state: state, role: role, createTime: createTime, updateTime: updateTime, purgeTime: purgeTime, owner: owner, etag: etag))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, handle: handle, email: email, kind: kind, state: state, role: role, createTime: createTime, updateTime: updateTime, purgeTime: purgeTime, owner: owner, etag: etag, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -290,15 +292,15 @@ extension Auth {
 
   public struct Session: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var deviceId: Swift::String = ""
-      var deviceLabel: Swift::String = ""
-      var clientVersion: Swift::String = ""
+      var name: Swift::String
+      var deviceId: Swift::String
+      var deviceLabel: Swift::String
+      var clientVersion: Swift::String
       var createTime: VencejoProtobuf::Google.Timestamp?
       var lastSeenTime: VencejoProtobuf::Google.Timestamp?
       var expireTime: VencejoProtobuf::Google.Timestamp?
-      var current: Swift::Bool = false
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var current: Swift::Bool
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -330,7 +332,7 @@ extension Auth {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: users/{user}/sessions/{session}
     public var name: Swift::String {
@@ -373,7 +375,9 @@ extension Auth {
 
     public static var messageName: Swift::String { "vencejo.auth.v1.Session" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", deviceId: "", deviceLabel: "", clientVersion: "", createTime: nil, lastSeenTime: nil, expireTime: nil, current: false, unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       deviceId: Swift::String = "",
@@ -384,7 +388,7 @@ extension Auth {
       expireTime: VencejoProtobuf::Google.Timestamp? = nil,
       current: Swift::Bool = false
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, deviceId: deviceId, deviceLabel: deviceLabel, clientVersion: clientVersion, createTime: createTime, lastSeenTime: lastSeenTime, expireTime: expireTime, current: current))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, deviceId: deviceId, deviceLabel: deviceLabel, clientVersion: clientVersion, createTime: createTime, lastSeenTime: lastSeenTime, expireTime: expireTime, current: current, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -399,16 +403,22 @@ extension Auth {
 
   public struct TokenPair: VencejoProtobuf::Message {
     /// Short lived (default 15 minutes).
-    public var accessToken: Swift::String = ""
+    public var accessToken: Swift::String
     public var accessExpireTime: VencejoProtobuf::Google.Timestamp?
     /// Opaque, single use, stored hashed by the server.
-    public var refreshToken: Swift::String = ""
+    public var refreshToken: Swift::String
     public var refreshExpireTime: VencejoProtobuf::Google.Timestamp?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.TokenPair" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.accessToken = ""
+      self.accessExpireTime = nil
+      self.refreshToken = ""
+      self.refreshExpireTime = nil
+      self.unknownFields = .init()
+    }
     public init(
       accessToken: Swift::String = "",
       accessExpireTime: VencejoProtobuf::Google.Timestamp? = nil,
@@ -419,6 +429,7 @@ extension Auth {
       self.accessExpireTime = accessExpireTime
       self.refreshToken = refreshToken
       self.refreshExpireTime = refreshExpireTime
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -446,14 +457,14 @@ extension Auth {
 
   public struct ApiKey: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var displayName: Swift::String = ""
-      var prefix: Swift::String = ""
-      var scopes: [Swift::String] = []
+      var name: Swift::String
+      var displayName: Swift::String
+      var prefix: Swift::String
+      var scopes: [Swift::String]
       var createTime: VencejoProtobuf::Google.Timestamp?
       var lastUsedTime: VencejoProtobuf::Google.Timestamp?
       var expireTime: VencejoProtobuf::Google.Timestamp?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -483,7 +494,7 @@ extension Auth {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: users/{user}/apiKeys/{api_key}
     public var name: Swift::String {
@@ -523,7 +534,9 @@ extension Auth {
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ApiKey" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", displayName: "", prefix: "", scopes: [], createTime: nil, lastUsedTime: nil, expireTime: nil, unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       displayName: Swift::String = "",
@@ -533,7 +546,7 @@ extension Auth {
       lastUsedTime: VencejoProtobuf::Google.Timestamp? = nil,
       expireTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, displayName: displayName, prefix: prefix, scopes: scopes, createTime: createTime, lastUsedTime: lastUsedTime, expireTime: expireTime))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, displayName: displayName, prefix: prefix, scopes: scopes, createTime: createTime, lastUsedTime: lastUsedTime, expireTime: expireTime, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -547,11 +560,13 @@ extension Auth {
   }
 
   public struct GetServerInfoRequest: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.GetServerInfoRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -576,15 +591,15 @@ extension Auth {
 
   public struct GetServerInfoResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var serverVersion: Swift::String = ""
-      var packages: [Swift::String] = []
-      var signUpOpen: Swift::Bool = false
+      var serverVersion: Swift::String
+      var packages: [Swift::String]
+      var signUpOpen: Swift::Bool
       var serverTime: VencejoProtobuf::Google.Timestamp?
-      var maxMessageBytes: Swift::Int64 = 0
-      var maxAttachmentBytes: Swift::Int64 = 0
-      var recommendedChunkBytes: Swift::Int32 = 0
+      var maxMessageBytes: Swift::Int64
+      var maxAttachmentBytes: Swift::Int64
+      var recommendedChunkBytes: Swift::Int32
       var heartbeatInterval: VencejoProtobuf::Google.Duration?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -616,7 +631,7 @@ extension Auth {
         if !fields.value.serverVersion.isEmpty { writer.string(10, fields.value.serverVersion) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var serverVersion: Swift::String {
       get { self.storage.value.serverVersion }
@@ -659,7 +674,9 @@ extension Auth {
 
     public static var messageName: Swift::String { "vencejo.auth.v1.GetServerInfoResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(serverVersion: "", packages: [], signUpOpen: false, serverTime: nil, maxMessageBytes: 0, maxAttachmentBytes: 0, recommendedChunkBytes: 0, heartbeatInterval: nil, unknownFields: .init()))
+    }
     public init(
       serverVersion: Swift::String = "",
       packages: [Swift::String] = [],
@@ -670,7 +687,7 @@ extension Auth {
       recommendedChunkBytes: Swift::Int32 = 0,
       heartbeatInterval: VencejoProtobuf::Google.Duration? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(serverVersion: serverVersion, packages: packages, signUpOpen: signUpOpen, serverTime: serverTime, maxMessageBytes: maxMessageBytes, maxAttachmentBytes: maxAttachmentBytes, recommendedChunkBytes: recommendedChunkBytes, heartbeatInterval: heartbeatInterval))
+      self.storage = VencejoProtobuf::Boxed(Storage(serverVersion: serverVersion, packages: packages, signUpOpen: signUpOpen, serverTime: serverTime, maxMessageBytes: maxMessageBytes, maxAttachmentBytes: maxAttachmentBytes, recommendedChunkBytes: recommendedChunkBytes, heartbeatInterval: heartbeatInterval, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -685,15 +702,15 @@ extension Auth {
 
   public struct SignUpRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var requestId: Swift::String = ""
-      var handle: Swift::String = ""
-      var email: Swift::String = ""
-      var password: Swift::String = ""
-      var displayName: Swift::String = ""
-      var inviteCode: Swift::String = ""
-      var deviceId: Swift::String = ""
-      var deviceLabel: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var requestId: Swift::String
+      var handle: Swift::String
+      var email: Swift::String
+      var password: Swift::String
+      var displayName: Swift::String
+      var inviteCode: Swift::String
+      var deviceId: Swift::String
+      var deviceLabel: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -725,7 +742,7 @@ extension Auth {
         if !fields.value.requestId.isEmpty { writer.string(10, fields.value.requestId) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var requestId: Swift::String {
       get { self.storage.value.requestId }
@@ -767,7 +784,9 @@ extension Auth {
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignUpRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(requestId: "", handle: "", email: "", password: "", displayName: "", inviteCode: "", deviceId: "", deviceLabel: "", unknownFields: .init()))
+    }
     public init(
       requestId: Swift::String = "",
       handle: Swift::String = "",
@@ -778,7 +797,7 @@ extension Auth {
       deviceId: Swift::String = "",
       deviceLabel: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(requestId: requestId, handle: handle, email: email, password: password, displayName: displayName, inviteCode: inviteCode, deviceId: deviceId, deviceLabel: deviceLabel))
+      self.storage = VencejoProtobuf::Boxed(Storage(requestId: requestId, handle: handle, email: email, password: password, displayName: displayName, inviteCode: inviteCode, deviceId: deviceId, deviceLabel: deviceLabel, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -796,7 +815,7 @@ extension Auth {
       var user: VencejoAPI::Auth.User?
       var tokens: VencejoAPI::Auth.TokenPair?
       var session: VencejoAPI::Auth.Session?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -818,7 +837,7 @@ extension Auth {
         if let value = fields.value.user { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var user: VencejoAPI::Auth.User? {
       get { self.storage.value.user }
@@ -839,13 +858,15 @@ extension Auth {
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignUpResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(user: nil, tokens: nil, session: nil, unknownFields: .init()))
+    }
     public init(
       user: VencejoAPI::Auth.User? = nil,
       tokens: VencejoAPI::Auth.TokenPair? = nil,
       session: VencejoAPI::Auth.Session? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(user: user, tokens: tokens, session: session))
+      self.storage = VencejoProtobuf::Boxed(Storage(user: user, tokens: tokens, session: session, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -861,10 +882,10 @@ extension Auth {
   public struct SignInRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var credential: Credential?
-      var deviceId: Swift::String = ""
-      var deviceLabel: Swift::String = ""
-      var clientVersion: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var deviceId: Swift::String
+      var deviceLabel: Swift::String
+      var clientVersion: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -896,7 +917,7 @@ extension Auth {
         }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var credential: Credential? {
       get { self.storage.value.credential }
@@ -921,14 +942,16 @@ extension Auth {
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignInRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(credential: nil, deviceId: "", deviceLabel: "", clientVersion: "", unknownFields: .init()))
+    }
     public init(
       credential: Credential? = nil,
       deviceId: Swift::String = "",
       deviceLabel: Swift::String = "",
       clientVersion: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(credential: credential, deviceId: deviceId, deviceLabel: deviceLabel, clientVersion: clientVersion))
+      self.storage = VencejoProtobuf::Boxed(Storage(credential: credential, deviceId: deviceId, deviceLabel: deviceLabel, clientVersion: clientVersion, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -947,19 +970,24 @@ extension Auth {
 
   public struct PasswordCredential: VencejoProtobuf::Message {
     /// Handle or e-mail address.
-    public var identifier: Swift::String = ""
-    public var password: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var identifier: Swift::String
+    public var password: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.PasswordCredential" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.identifier = ""
+      self.password = ""
+      self.unknownFields = .init()
+    }
     public init(
       identifier: Swift::String = "",
       password: Swift::String = ""
     ) {
       self.identifier = identifier
       self.password = password
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -996,7 +1024,7 @@ extension Auth {
       var user: VencejoAPI::Auth.User?
       var tokens: VencejoAPI::Auth.TokenPair?
       var session: VencejoAPI::Auth.Session?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1018,7 +1046,7 @@ extension Auth {
         if let value = fields.value.user { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var user: VencejoAPI::Auth.User? {
       get { self.storage.value.user }
@@ -1039,13 +1067,15 @@ extension Auth {
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignInResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(user: nil, tokens: nil, session: nil, unknownFields: .init()))
+    }
     public init(
       user: VencejoAPI::Auth.User? = nil,
       tokens: VencejoAPI::Auth.TokenPair? = nil,
       session: VencejoAPI::Auth.Session? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(user: user, tokens: tokens, session: session))
+      self.storage = VencejoProtobuf::Boxed(Storage(user: user, tokens: tokens, session: session, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1059,16 +1089,20 @@ extension Auth {
   }
 
   public struct RefreshSessionRequest: VencejoProtobuf::Message {
-    public var refreshToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var refreshToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RefreshSessionRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.refreshToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       refreshToken: Swift::String = ""
     ) {
       self.refreshToken = refreshToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1099,7 +1133,7 @@ extension Auth {
   public struct RefreshSessionResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var tokens: VencejoAPI::Auth.TokenPair?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1117,7 +1151,7 @@ extension Auth {
         if let value = fields.value.tokens { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var tokens: VencejoAPI::Auth.TokenPair? {
       get { self.storage.value.tokens }
@@ -1130,11 +1164,13 @@ extension Auth {
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RefreshSessionResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(tokens: nil, unknownFields: .init()))
+    }
     public init(
       tokens: VencejoAPI::Auth.TokenPair? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(tokens: tokens))
+      self.storage = VencejoProtobuf::Boxed(Storage(tokens: tokens, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1149,16 +1185,20 @@ extension Auth {
 
   public struct SignOutRequest: VencejoProtobuf::Message {
     /// Also revoke every other session of the user.
-    public var allSessions: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var allSessions: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignOutRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.allSessions = false
+      self.unknownFields = .init()
+    }
     public init(
       allSessions: Swift::Bool = false
     ) {
       self.allSessions = allSessions
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1187,11 +1227,13 @@ extension Auth {
   }
 
   public struct SignOutResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignOutResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -1215,15 +1257,20 @@ extension Auth {
   }
 
   public struct ChangePasswordRequest: VencejoProtobuf::Message {
-    public var currentPassword: Swift::String = ""
-    public var newPassword: Swift::String = ""
+    public var currentPassword: Swift::String
+    public var newPassword: Swift::String
     /// Defaults to true: other devices must sign in again.
     public var revokeOtherSessions: Swift::Bool?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ChangePasswordRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.currentPassword = ""
+      self.newPassword = ""
+      self.revokeOtherSessions = nil
+      self.unknownFields = .init()
+    }
     public init(
       currentPassword: Swift::String = "",
       newPassword: Swift::String = "",
@@ -1232,6 +1279,7 @@ extension Auth {
       self.currentPassword = currentPassword
       self.newPassword = newPassword
       self.revokeOtherSessions = revokeOtherSessions
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1268,11 +1316,13 @@ extension Auth {
   }
 
   public struct ChangePasswordResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ChangePasswordResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -1297,16 +1347,20 @@ extension Auth {
 
   public struct RequestPasswordResetRequest: VencejoProtobuf::Message {
     /// Handle or e-mail address. Always answers OK, whether or not it exists.
-    public var identifier: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var identifier: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RequestPasswordResetRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.identifier = ""
+      self.unknownFields = .init()
+    }
     public init(
       identifier: Swift::String = ""
     ) {
       self.identifier = identifier
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1335,11 +1389,13 @@ extension Auth {
   }
 
   public struct RequestPasswordResetResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RequestPasswordResetResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -1363,19 +1419,24 @@ extension Auth {
   }
 
   public struct ResetPasswordRequest: VencejoProtobuf::Message {
-    public var resetCode: Swift::String = ""
-    public var newPassword: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var resetCode: Swift::String
+    public var newPassword: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ResetPasswordRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.resetCode = ""
+      self.newPassword = ""
+      self.unknownFields = .init()
+    }
     public init(
       resetCode: Swift::String = "",
       newPassword: Swift::String = ""
     ) {
       self.resetCode = resetCode
       self.newPassword = newPassword
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1408,11 +1469,13 @@ extension Auth {
   }
 
   public struct ResetPasswordResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ResetPasswordResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -1436,16 +1499,20 @@ extension Auth {
   }
 
   public struct GetUserRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.GetUserRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1475,15 +1542,19 @@ extension Auth {
 
   public struct GetUserResponse: VencejoProtobuf::Message {
     public var user: VencejoAPI::Auth.User?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.GetUserResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.user = nil
+      self.unknownFields = .init()
+    }
     public init(
       user: VencejoAPI::Auth.User? = nil
     ) {
       self.user = user
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1506,17 +1577,22 @@ extension Auth {
   public struct UpdateUserRequest: VencejoProtobuf::Message {
     public var user: VencejoAPI::Auth.User?
     public var updateMask: VencejoProtobuf::Google.FieldMask?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.UpdateUserRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.user = nil
+      self.updateMask = nil
+      self.unknownFields = .init()
+    }
     public init(
       user: VencejoAPI::Auth.User? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil
     ) {
       self.user = user
       self.updateMask = updateMask
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1540,15 +1616,19 @@ extension Auth {
 
   public struct UpdateUserResponse: VencejoProtobuf::Message {
     public var user: VencejoAPI::Auth.User?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.UpdateUserResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.user = nil
+      self.unknownFields = .init()
+    }
     public init(
       user: VencejoAPI::Auth.User? = nil
     ) {
       self.user = user
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1569,19 +1649,24 @@ extension Auth {
   }
 
   public struct DeleteUserRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var etag: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var etag: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.DeleteUserRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.etag = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       etag: Swift::String = ""
     ) {
       self.name = name
       self.etag = etag
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1616,15 +1701,19 @@ extension Auth {
   public struct DeleteUserResponse: VencejoProtobuf::Message {
     /// state is USER_STATE_DELETED and purge_time is set.
     public var user: VencejoAPI::Auth.User?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.DeleteUserResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.user = nil
+      self.unknownFields = .init()
+    }
     public init(
       user: VencejoAPI::Auth.User? = nil
     ) {
       self.user = user
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1645,19 +1734,24 @@ extension Auth {
   }
 
   public struct ListUsersRequest: VencejoProtobuf::Message {
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListUsersRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       pageSize: Swift::Int32 = 0,
       pageToken: Swift::String = ""
     ) {
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1690,19 +1784,24 @@ extension Auth {
   }
 
   public struct ListUsersResponse: VencejoProtobuf::Message {
-    public var users: [VencejoAPI::Auth.User] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var users: [VencejoAPI::Auth.User]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListUsersResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.users = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       users: [VencejoAPI::Auth.User] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.users = users
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1725,16 +1824,23 @@ extension Auth {
   }
 
   public struct SetUserStateRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var state: VencejoAPI::Auth.UserState = .init(rawValue: 0)
-    public var role: VencejoAPI::Auth.ServerRole = .init(rawValue: 0)
-    public var reason: Swift::String = ""
-    public var etag: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var state: VencejoAPI::Auth.UserState
+    public var role: VencejoAPI::Auth.ServerRole
+    public var reason: Swift::String
+    public var etag: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SetUserStateRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.state = .init(rawValue: 0)
+      self.role = .init(rawValue: 0)
+      self.reason = ""
+      self.etag = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       state: VencejoAPI::Auth.UserState = .init(rawValue: 0),
@@ -1747,6 +1853,7 @@ extension Auth {
       self.role = role
       self.reason = reason
       self.etag = etag
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1792,15 +1899,19 @@ extension Auth {
 
   public struct SetUserStateResponse: VencejoProtobuf::Message {
     public var user: VencejoAPI::Auth.User?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SetUserStateResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.user = nil
+      self.unknownFields = .init()
+    }
     public init(
       user: VencejoAPI::Auth.User? = nil
     ) {
       self.user = user
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1822,14 +1933,19 @@ extension Auth {
 
   public struct ListSessionsRequest: VencejoProtobuf::Message {
     /// Format: users/{user}
-    public var parent: Swift::String = ""
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var parent: Swift::String
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListSessionsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       pageSize: Swift::Int32 = 0,
@@ -1838,6 +1954,7 @@ extension Auth {
       self.parent = parent
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1874,19 +1991,24 @@ extension Auth {
   }
 
   public struct ListSessionsResponse: VencejoProtobuf::Message {
-    public var sessions: [VencejoAPI::Auth.Session] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var sessions: [VencejoAPI::Auth.Session]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListSessionsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.sessions = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       sessions: [VencejoAPI::Auth.Session] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.sessions = sessions
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1909,16 +2031,20 @@ extension Auth {
   }
 
   public struct RevokeSessionRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RevokeSessionRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1947,11 +2073,13 @@ extension Auth {
   }
 
   public struct RevokeSessionResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RevokeSessionResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -1975,14 +2103,19 @@ extension Auth {
   }
 
   public struct CreateServiceAccountRequest: VencejoProtobuf::Message {
-    public var requestId: Swift::String = ""
-    public var handle: Swift::String = ""
-    public var displayName: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var requestId: Swift::String
+    public var handle: Swift::String
+    public var displayName: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.CreateServiceAccountRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.requestId = ""
+      self.handle = ""
+      self.displayName = ""
+      self.unknownFields = .init()
+    }
     public init(
       requestId: Swift::String = "",
       handle: Swift::String = "",
@@ -1991,6 +2124,7 @@ extension Auth {
       self.requestId = requestId
       self.handle = handle
       self.displayName = displayName
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2028,15 +2162,19 @@ extension Auth {
 
   public struct CreateServiceAccountResponse: VencejoProtobuf::Message {
     public var user: VencejoAPI::Auth.User?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.CreateServiceAccountResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.user = nil
+      self.unknownFields = .init()
+    }
     public init(
       user: VencejoAPI::Auth.User? = nil
     ) {
       self.user = user
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2057,15 +2195,20 @@ extension Auth {
   }
 
   public struct CreateApiKeyRequest: VencejoProtobuf::Message {
-    public var requestId: Swift::String = ""
+    public var requestId: Swift::String
     /// Format: users/{user}
-    public var parent: Swift::String = ""
+    public var parent: Swift::String
     public var apiKey: VencejoAPI::Auth.ApiKey?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.CreateApiKeyRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.requestId = ""
+      self.parent = ""
+      self.apiKey = nil
+      self.unknownFields = .init()
+    }
     public init(
       requestId: Swift::String = "",
       parent: Swift::String = "",
@@ -2074,6 +2217,7 @@ extension Auth {
       self.requestId = requestId
       self.parent = parent
       self.apiKey = apiKey
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2101,18 +2245,23 @@ extension Auth {
     public var apiKey: VencejoAPI::Auth.ApiKey?
     /// Shown once; only a hash is stored. A repeat of the same request_id returns
     /// the key without the secret.
-    public var secret: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var secret: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.CreateApiKeyResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.apiKey = nil
+      self.secret = ""
+      self.unknownFields = .init()
+    }
     public init(
       apiKey: VencejoAPI::Auth.ApiKey? = nil,
       secret: Swift::String = ""
     ) {
       self.apiKey = apiKey
       self.secret = secret
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2135,14 +2284,19 @@ extension Auth {
   }
 
   public struct ListApiKeysRequest: VencejoProtobuf::Message {
-    public var parent: Swift::String = ""
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var parent: Swift::String
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListApiKeysRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       pageSize: Swift::Int32 = 0,
@@ -2151,6 +2305,7 @@ extension Auth {
       self.parent = parent
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2187,19 +2342,24 @@ extension Auth {
   }
 
   public struct ListApiKeysResponse: VencejoProtobuf::Message {
-    public var apiKeys: [VencejoAPI::Auth.ApiKey] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var apiKeys: [VencejoAPI::Auth.ApiKey]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListApiKeysResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.apiKeys = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       apiKeys: [VencejoAPI::Auth.ApiKey] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.apiKeys = apiKeys
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2222,16 +2382,20 @@ extension Auth {
   }
 
   public struct RevokeApiKeyRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RevokeApiKeyRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2260,11 +2424,13 @@ extension Auth {
   }
 
   public struct RevokeApiKeyResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RevokeApiKeyResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {

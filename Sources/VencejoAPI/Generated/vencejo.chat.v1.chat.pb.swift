@@ -355,139 +355,137 @@ extension Chat {
       dmVSZXBvcnRSZXNwb25zZRIvCgZyZXBvcnQYASABKAsyFy52ZW5jZWpvLmNoYXQudjEuUmVwb3J0UgZyZXBvcnQitgEKEUV4\
       cG9ydENoYXRSZXF1ZXN0EhIKBG5hbWUYASABKAlSBG5hbWUSNQoGZm9ybWF0GAIgASgOMh0udmVuY2Vqby5jaGF0LnYxLkV4\
       cG9ydEZvcm1hdFIGZm9ybWF0EiUKDmFmdGVyX3NlcXVlbmNlGAMgASgDUg1hZnRlclNlcXVlbmNlEi8KE2luY2x1ZGVfYXR0\
-      YWNobWVudHMYBCABKAhSEmluY2x1ZGVBdHRhY2htZW50cyKOAgoKRXhwb3J0TGluZRI3CgZoZWFkZXIYASABKAsyHS52ZW5j\
+      YWNobWVudHMYBCABKAhSEmluY2x1ZGVBdHRhY2htZW50cyLKAQoKRXhwb3J0TGluZRI3CgZoZWFkZXIYASABKAsyHS52ZW5j\
       ZWpvLmNoYXQudjEuRXhwb3J0SGVhZGVySABSBmhlYWRlchI0CgdtZXNzYWdlGAIgASgLMhgudmVuY2Vqby5jaGF0LnYxLk1l\
       c3NhZ2VIAFIHbWVzc2FnZRJFCgphdHRhY2htZW50GAMgASgLMiMudmVuY2Vqby5jaGF0LnYxLkV4cG9ydGVkQXR0YWNobWVu\
-      dEgAUgphdHRhY2htZW50EkIKCXJlYWN0aW9ucxgEIAEoCzIiLnZlbmNlam8uY2hhdC52MS5FeHBvcnRlZFJlYWN0aW9uc0gA\
-      UglyZWFjdGlvbnNCBgoEbGluZSLGAQoMRXhwb3J0SGVhZGVyEhgKB3ZlcnNpb24YASABKAVSB3ZlcnNpb24SKQoEY2hhdBgC\
-      IAEoCzIVLnZlbmNlam8uY2hhdC52MS5DaGF0UgRjaGF0EjQKCHByb2ZpbGVzGAMgAygLMhgudmVuY2Vqby5jaGF0LnYxLlBy\
-      b2ZpbGVSCHByb2ZpbGVzEjsKC2V4cG9ydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFIKZXhwb3J0\
-      VGltZSJ9ChJFeHBvcnRlZEF0dGFjaG1lbnQSOwoKYXR0YWNobWVudBgBIAEoCzIbLnZlbmNlam8uY2hhdC52MS5BdHRhY2ht\
-      ZW50UgphdHRhY2htZW50EhYKBm9mZnNldBgCIAEoA1IGb2Zmc2V0EhIKBGRhdGEYAyABKAxSBGRhdGEiZgoRRXhwb3J0ZWRS\
-      ZWFjdGlvbnMSGAoHbWVzc2FnZRgBIAEoCVIHbWVzc2FnZRI3CglyZWFjdGlvbnMYAiADKAsyGS52ZW5jZWpvLmNoYXQudjEu\
-      UmVhY3Rpb25SCXJlYWN0aW9ucyJPChJFeHBvcnRDaGF0UmVzcG9uc2USFAoFY2h1bmsYASABKAxSBWNodW5rEiMKDWxhc3Rf\
-      c2VxdWVuY2UYAiABKANSDGxhc3RTZXF1ZW5jZSJvChFJbXBvcnRDaGF0UmVxdWVzdBI3CgZoZWFkZXIYASABKAsyHS52ZW5j\
-      ZWpvLmNoYXQudjEuSW1wb3J0SGVhZGVySABSBmhlYWRlchIWCgVjaHVuaxgCIAEoDEgAUgVjaHVua0IJCgdwYXlsb2FkIsoC\
-      CgxJbXBvcnRIZWFkZXISNQoGZm9ybWF0GAEgASgOMh0udmVuY2Vqby5jaGF0LnYxLkV4cG9ydEZvcm1hdFIGZm9ybWF0EhIK\
-      BGNoYXQYAiABKAlSBGNoYXQSRAoHc2VuZGVycxgDIAMoCzIqLnZlbmNlam8uY2hhdC52MS5JbXBvcnRIZWFkZXIuU2VuZGVy\
-      c0VudHJ5UgdzZW5kZXJzEh0KCnJlcXVlc3RfaWQYBCABKAlSCXJlcXVlc3RJZBIUCgV0aXRsZRgFIAEoCVIFdGl0bGUSOAoK\
-      dXRjX29mZnNldBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvblIJdXRjT2Zmc2V0GjoKDFNlbmRlcnNFbnRyeRIQ\
-      CgNrZXkYASABKAlSA2tleRIUCgV2YWx1ZRgCIAEoCVIFdmFsdWU6AjgBIqcBChJJbXBvcnRDaGF0UmVzcG9uc2USKQoEY2hh\
-      dBgBIAEoCzIVLnZlbmNlam8uY2hhdC52MS5DaGF0UgRjaGF0EiUKDmltcG9ydGVkX2NvdW50GAIgASgDUg1pbXBvcnRlZENv\
-      dW50EiMKDXNraXBwZWRfY291bnQYAyABKANSDHNraXBwZWRDb3VudBIaCgh3YXJuaW5ncxgEIAMoCVIId2FybmluZ3MqfwoN\
-      UHJlc2VuY2VTdGF0ZRIeChpQUkVTRU5DRV9TVEFURV9VTlNQRUNJRklFRBAAEhkKFVBSRVNFTkNFX1NUQVRFX09OTElORRAB\
-      EhcKE1BSRVNFTkNFX1NUQVRFX0FXQVkQAhIaChZQUkVTRU5DRV9TVEFURV9PRkZMSU5FEAMqewoIQ2hhdEtpbmQSGQoVQ0hB\
-      VF9LSU5EX1VOU1BFQ0lGSUVEEAASFAoQQ0hBVF9LSU5EX0RJUkVDVBABEhMKD0NIQVRfS0lORF9HUk9VUBACEhUKEUNIQVRf\
-      S0lORF9DSEFOTkVMEAMSEgoOQ0hBVF9LSU5EX1NFTEYQBCqHAQoKTWVtYmVyUm9sZRIbChdNRU1CRVJfUk9MRV9VTlNQRUNJ\
-      RklFRBAAEhYKEk1FTUJFUl9ST0xFX1JFQURFUhABEhYKEk1FTUJFUl9ST0xFX01FTUJFUhACEhUKEU1FTUJFUl9ST0xFX0FE\
-      TUlOEAMSFQoRTUVNQkVSX1JPTEVfT1dORVIQBCqoAQoLTWVtYmVyU3RhdGUSHAoYTUVNQkVSX1NUQVRFX1VOU1BFQ0lGSUVE\
-      EAASFwoTTUVNQkVSX1NUQVRFX0pPSU5FRBABEhgKFE1FTUJFUl9TVEFURV9JTlZJVEVEEAISFQoRTUVNQkVSX1NUQVRFX0xF\
-      RlQQAxIYChRNRU1CRVJfU1RBVEVfUkVNT1ZFRBAEEhcKE01FTUJFUl9TVEFURV9CQU5ORUQQBSqxAgoMU3lzdGVtQWN0aW9u\
-      Eh0KGVNZU1RFTV9BQ1RJT05fVU5TUEVDSUZJRUQQABIeChpTWVNURU1fQUNUSU9OX0NIQVRfQ1JFQVRFRBABEh8KG1NZU1RF\
-      TV9BQ1RJT05fTUVNQkVSU19BRERFRBACEh0KGVNZU1RFTV9BQ1RJT05fTUVNQkVSX0xFRlQQAxIgChxTWVNURU1fQUNUSU9O\
-      X01FTUJFUl9SRU1PVkVEEAQSHgoaU1lTVEVNX0FDVElPTl9ST0xFX0NIQU5HRUQQBRIfChtTWVNURU1fQUNUSU9OX1RJVExF\
-      X0NIQU5HRUQQBhIdChlTWVNURU1fQUNUSU9OX1RUTF9DSEFOR0VEEAgSIAocU1lTVEVNX0FDVElPTl9NRVNTQUdFX1BJTk5F\
-      RBAJKn8KDURlbGl2ZXJ5U3RhdGUSHgoaREVMSVZFUllfU1RBVEVfVU5TUEVDSUZJRUQQABIXChNERUxJVkVSWV9TVEFURV9T\
-      RU5UEAESHAoYREVMSVZFUllfU1RBVEVfREVMSVZFUkVEEAISFwoTREVMSVZFUllfU1RBVEVfUkVBRBADKtUBChBOb3RpZmlj\
-      YXRpb25LaW5kEiEKHU5PVElGSUNBVElPTl9LSU5EX1VOU1BFQ0lGSUVEEAASHQoZTk9USUZJQ0FUSU9OX0tJTkRfTUVTU0FH\
-      RRABEh0KGU5PVElGSUNBVElPTl9LSU5EX01FTlRJT04QAhIbChdOT1RJRklDQVRJT05fS0lORF9SRVBMWRADEh4KGk5PVElG\
-      SUNBVElPTl9LSU5EX1JFQUNUSU9OEAQSIwofTk9USUZJQ0FUSU9OX0tJTkRfQURERURfVE9fQ0hBVBAFKnoKEVB1c2hFbmRw\
-      b2ludFN0YXRlEiMKH1BVU0hfRU5EUE9JTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIeChpQVVNIX0VORFBPSU5UX1NUQVRFX0FD\
-      VElWRRABEiAKHFBVU0hfRU5EUE9JTlRfU1RBVEVfRElTQUJMRUQQAipXCgpIb29rRm9ybWF0EhsKF0hPT0tfRk9STUFUX1VO\
-      U1BFQ0lGSUVEEAASFAoQSE9PS19GT1JNQVRfSlNPThABEhYKEkhPT0tfRk9STUFUX0JJTkFSWRACKroBCgtSZXNldFJlYXNv\
-      bhIcChhSRVNFVF9SRUFTT05fVU5TUEVDSUZJRUQQABIeChpSRVNFVF9SRUFTT05fVE9LRU5fRVhQSVJFRBABEh4KGlJFU0VU\
-      X1JFQVNPTl9UT0tFTl9VTktOT1dOEAISHwobUkVTRVRfUkVBU09OX1RPT19GQVJfQkVISU5EEAMSLAooUkVTRVRfUkVBU09O\
-      X1NFUlZFUl9SRVNUT1JFRF9GUk9NX0JBQ0tVUBAEKvkBCgtDbG9zZVJlYXNvbhIcChhDTE9TRV9SRUFTT05fVU5TUEVDSUZJ\
-      RUQQABIgChxDTE9TRV9SRUFTT05fU0VSVkVSX0RSQUlOSU5HEAESHgoaQ0xPU0VfUkVBU09OX1NMT1dfQ09OU1VNRVIQAhIj\
-      Ch9DTE9TRV9SRUFTT05fQ1JFREVOVElBTF9FWFBJUkVEEAMSIAocQ0xPU0VfUkVBU09OX1NFU1NJT05fUkVWT0tFRBAEEhgK\
-      FENMT1NFX1JFQVNPTl9NQVhfQUdFEAUSKQolQ0xPU0VfUkVBU09OX1JFUExBQ0VEX0JZX05FV0VSX1NUUkVBTRAGKpgBChFD\
-      aGF0UmVtb3ZhbFJlYXNvbhIjCh9DSEFUX1JFTU9WQUxfUkVBU09OX1VOU1BFQ0lGSUVEEAASHAoYQ0hBVF9SRU1PVkFMX1JF\
-      QVNPTl9MRUZUEAESHwobQ0hBVF9SRU1PVkFMX1JFQVNPTl9SRU1PVkVEEAISHwobQ0hBVF9SRU1PVkFMX1JFQVNPTl9ERUxF\
-      VEVEEAMqgAEKC1R5cGluZ1N0YXRlEhwKGFRZUElOR19TVEFURV9VTlNQRUNJRklFRBAAEhcKE1RZUElOR19TVEFURV9UWVBJ\
-      TkcQARIgChxUWVBJTkdfU1RBVEVfUkVDT1JESU5HX0FVRElPEAISGAoUVFlQSU5HX1NUQVRFX1NUT1BQRUQQAyp9CgtEZWxl\
-      dGVTY29wZRIcChhERUxFVEVfU0NPUEVfVU5TUEVDSUZJRUQQABIXChNERUxFVEVfU0NPUEVfRk9SX01FEAESHQoZREVMRVRF\
-      X1NDT1BFX0ZPUl9FVkVSWU9ORRACEhgKFERFTEVURV9TQ09QRV9FWFBJUkVEEAMqXwoMRXhwb3J0Rm9ybWF0Eh0KGUVYUE9S\
-      VF9GT1JNQVRfVU5TUEVDSUZJRUQQABIYChRFWFBPUlRfRk9STUFUX05ESlNPThABEhYKEkVYUE9SVF9GT1JNQVRfVEVYVBAC\
-      MvsrCgtDaGF0U2VydmljZRJUCglTdWJzY3JpYmUSIS52ZW5jZWpvLmNoYXQudjEuU3Vic2NyaWJlUmVxdWVzdBoiLnZlbmNl\
-      am8uY2hhdC52MS5TdWJzY3JpYmVSZXNwb25zZTABElUKCkxpc3RFdmVudHMSIi52ZW5jZWpvLmNoYXQudjEuTGlzdEV2ZW50\
-      c1JlcXVlc3QaIy52ZW5jZWpvLmNoYXQudjEuTGlzdEV2ZW50c1Jlc3BvbnNlElUKCkdldFByb2ZpbGUSIi52ZW5jZWpvLmNo\
-      YXQudjEuR2V0UHJvZmlsZVJlcXVlc3QaIy52ZW5jZWpvLmNoYXQudjEuR2V0UHJvZmlsZVJlc3BvbnNlEmcKEEJhdGNoR2V0\
-      UHJvZmlsZXMSKC52ZW5jZWpvLmNoYXQudjEuQmF0Y2hHZXRQcm9maWxlc1JlcXVlc3QaKS52ZW5jZWpvLmNoYXQudjEuQmF0\
-      Y2hHZXRQcm9maWxlc1Jlc3BvbnNlEl4KDVVwZGF0ZVByb2ZpbGUSJS52ZW5jZWpvLmNoYXQudjEuVXBkYXRlUHJvZmlsZVJl\
-      cXVlc3QaJi52ZW5jZWpvLmNoYXQudjEuVXBkYXRlUHJvZmlsZVJlc3BvbnNlEmEKDlNlYXJjaFByb2ZpbGVzEiYudmVuY2Vq\
-      by5jaGF0LnYxLlNlYXJjaFByb2ZpbGVzUmVxdWVzdBonLnZlbmNlam8uY2hhdC52MS5TZWFyY2hQcm9maWxlc1Jlc3BvbnNl\
-      ElIKCUJsb2NrVXNlchIhLnZlbmNlam8uY2hhdC52MS5CbG9ja1VzZXJSZXF1ZXN0GiIudmVuY2Vqby5jaGF0LnYxLkJsb2Nr\
-      VXNlclJlc3BvbnNlElgKC1VuYmxvY2tVc2VyEiMudmVuY2Vqby5jaGF0LnYxLlVuYmxvY2tVc2VyUmVxdWVzdBokLnZlbmNl\
-      am8uY2hhdC52MS5VbmJsb2NrVXNlclJlc3BvbnNlEmcKEExpc3RCbG9ja2VkVXNlcnMSKC52ZW5jZWpvLmNoYXQudjEuTGlz\
-      dEJsb2NrZWRVc2Vyc1JlcXVlc3QaKS52ZW5jZWpvLmNoYXQudjEuTGlzdEJsb2NrZWRVc2Vyc1Jlc3BvbnNlElUKCkNyZWF0\
-      ZUNoYXQSIi52ZW5jZWpvLmNoYXQudjEuQ3JlYXRlQ2hhdFJlcXVlc3QaIy52ZW5jZWpvLmNoYXQudjEuQ3JlYXRlQ2hhdFJl\
-      c3BvbnNlEkwKB0dldENoYXQSHy52ZW5jZWpvLmNoYXQudjEuR2V0Q2hhdFJlcXVlc3QaIC52ZW5jZWpvLmNoYXQudjEuR2V0\
-      Q2hhdFJlc3BvbnNlElIKCUxpc3RDaGF0cxIhLnZlbmNlam8uY2hhdC52MS5MaXN0Q2hhdHNSZXF1ZXN0GiIudmVuY2Vqby5j\
-      aGF0LnYxLkxpc3RDaGF0c1Jlc3BvbnNlElUKClVwZGF0ZUNoYXQSIi52ZW5jZWpvLmNoYXQudjEuVXBkYXRlQ2hhdFJlcXVl\
-      c3QaIy52ZW5jZWpvLmNoYXQudjEuVXBkYXRlQ2hhdFJlc3BvbnNlElUKCkRlbGV0ZUNoYXQSIi52ZW5jZWpvLmNoYXQudjEu\
-      RGVsZXRlQ2hhdFJlcXVlc3QaIy52ZW5jZWpvLmNoYXQudjEuRGVsZXRlQ2hhdFJlc3BvbnNlElIKCUxlYXZlQ2hhdBIhLnZl\
-      bmNlam8uY2hhdC52MS5MZWF2ZUNoYXRSZXF1ZXN0GiIudmVuY2Vqby5jaGF0LnYxLkxlYXZlQ2hhdFJlc3BvbnNlElIKCUNs\
-      ZWFyQ2hhdBIhLnZlbmNlam8uY2hhdC52MS5DbGVhckNoYXRSZXF1ZXN0GiIudmVuY2Vqby5jaGF0LnYxLkNsZWFyQ2hhdFJl\
-      c3BvbnNlEm0KElVwZGF0ZUNoYXRTZXR0aW5ncxIqLnZlbmNlam8uY2hhdC52MS5VcGRhdGVDaGF0U2V0dGluZ3NSZXF1ZXN0\
-      GisudmVuY2Vqby5jaGF0LnYxLlVwZGF0ZUNoYXRTZXR0aW5nc1Jlc3BvbnNlElgKC0xpc3RNZW1iZXJzEiMudmVuY2Vqby5j\
-      aGF0LnYxLkxpc3RNZW1iZXJzUmVxdWVzdBokLnZlbmNlam8uY2hhdC52MS5MaXN0TWVtYmVyc1Jlc3BvbnNlElUKCkFkZE1l\
-      bWJlcnMSIi52ZW5jZWpvLmNoYXQudjEuQWRkTWVtYmVyc1JlcXVlc3QaIy52ZW5jZWpvLmNoYXQudjEuQWRkTWVtYmVyc1Jl\
-      c3BvbnNlElsKDFVwZGF0ZU1lbWJlchIkLnZlbmNlam8uY2hhdC52MS5VcGRhdGVNZW1iZXJSZXF1ZXN0GiUudmVuY2Vqby5j\
-      aGF0LnYxLlVwZGF0ZU1lbWJlclJlc3BvbnNlElsKDFJlbW92ZU1lbWJlchIkLnZlbmNlam8uY2hhdC52MS5SZW1vdmVNZW1i\
-      ZXJSZXF1ZXN0GiUudmVuY2Vqby5jaGF0LnYxLlJlbW92ZU1lbWJlclJlc3BvbnNlElsKDENyZWF0ZUludml0ZRIkLnZlbmNl\
-      am8uY2hhdC52MS5DcmVhdGVJbnZpdGVSZXF1ZXN0GiUudmVuY2Vqby5jaGF0LnYxLkNyZWF0ZUludml0ZVJlc3BvbnNlElgK\
-      C0xpc3RJbnZpdGVzEiMudmVuY2Vqby5jaGF0LnYxLkxpc3RJbnZpdGVzUmVxdWVzdBokLnZlbmNlam8uY2hhdC52MS5MaXN0\
-      SW52aXRlc1Jlc3BvbnNlElsKDFJldm9rZUludml0ZRIkLnZlbmNlam8uY2hhdC52MS5SZXZva2VJbnZpdGVSZXF1ZXN0GiUu\
-      dmVuY2Vqby5jaGF0LnYxLlJldm9rZUludml0ZVJlc3BvbnNlEk8KCEpvaW5DaGF0EiAudmVuY2Vqby5jaGF0LnYxLkpvaW5D\
-      aGF0UmVxdWVzdBohLnZlbmNlam8uY2hhdC52MS5Kb2luQ2hhdFJlc3BvbnNlEmcKEExpc3RKb2luUmVxdWVzdHMSKC52ZW5j\
-      ZWpvLmNoYXQudjEuTGlzdEpvaW5SZXF1ZXN0c1JlcXVlc3QaKS52ZW5jZWpvLmNoYXQudjEuTGlzdEpvaW5SZXF1ZXN0c1Jl\
-      c3BvbnNlEmoKEUFuc3dlckpvaW5SZXF1ZXN0EikudmVuY2Vqby5jaGF0LnYxLkFuc3dlckpvaW5SZXF1ZXN0UmVxdWVzdBoq\
-      LnZlbmNlam8uY2hhdC52MS5BbnN3ZXJKb2luUmVxdWVzdFJlc3BvbnNlElgKC1NlbmRNZXNzYWdlEiMudmVuY2Vqby5jaGF0\
-      LnYxLlNlbmRNZXNzYWdlUmVxdWVzdBokLnZlbmNlam8uY2hhdC52MS5TZW5kTWVzc2FnZVJlc3BvbnNlElUKCkdldE1lc3Nh\
-      Z2USIi52ZW5jZWpvLmNoYXQudjEuR2V0TWVzc2FnZVJlcXVlc3QaIy52ZW5jZWpvLmNoYXQudjEuR2V0TWVzc2FnZVJlc3Bv\
-      bnNlElsKDExpc3RNZXNzYWdlcxIkLnZlbmNlam8uY2hhdC52MS5MaXN0TWVzc2FnZXNSZXF1ZXN0GiUudmVuY2Vqby5jaGF0\
-      LnYxLkxpc3RNZXNzYWdlc1Jlc3BvbnNlElgKC0VkaXRNZXNzYWdlEiMudmVuY2Vqby5jaGF0LnYxLkVkaXRNZXNzYWdlUmVx\
-      dWVzdBokLnZlbmNlam8uY2hhdC52MS5FZGl0TWVzc2FnZVJlc3BvbnNlEmEKDkRlbGV0ZU1lc3NhZ2VzEiYudmVuY2Vqby5j\
-      aGF0LnYxLkRlbGV0ZU1lc3NhZ2VzUmVxdWVzdBonLnZlbmNlam8uY2hhdC52MS5EZWxldGVNZXNzYWdlc1Jlc3BvbnNlEmQK\
-      D0ZvcndhcmRNZXNzYWdlcxInLnZlbmNlam8uY2hhdC52MS5Gb3J3YXJkTWVzc2FnZXNSZXF1ZXN0GigudmVuY2Vqby5jaGF0\
-      LnYxLkZvcndhcmRNZXNzYWdlc1Jlc3BvbnNlElgKC1NldFJlYWN0aW9uEiMudmVuY2Vqby5jaGF0LnYxLlNldFJlYWN0aW9u\
-      UmVxdWVzdBokLnZlbmNlam8uY2hhdC52MS5TZXRSZWFjdGlvblJlc3BvbnNlEl4KDUxpc3RSZWFjdGlvbnMSJS52ZW5jZWpv\
-      LmNoYXQudjEuTGlzdFJlYWN0aW9uc1JlcXVlc3QaJi52ZW5jZWpvLmNoYXQudjEuTGlzdFJlYWN0aW9uc1Jlc3BvbnNlEk8K\
-      CFZvdGVQb2xsEiAudmVuY2Vqby5jaGF0LnYxLlZvdGVQb2xsUmVxdWVzdBohLnZlbmNlam8uY2hhdC52MS5Wb3RlUG9sbFJl\
-      c3BvbnNlEmcKEFNldE1lc3NhZ2VQaW5uZWQSKC52ZW5jZWpvLmNoYXQudjEuU2V0TWVzc2FnZVBpbm5lZFJlcXVlc3QaKS52\
-      ZW5jZWpvLmNoYXQudjEuU2V0TWVzc2FnZVBpbm5lZFJlc3BvbnNlEmoKEVNldE1lc3NhZ2VTdGFycmVkEikudmVuY2Vqby5j\
-      aGF0LnYxLlNldE1lc3NhZ2VTdGFycmVkUmVxdWVzdBoqLnZlbmNlam8uY2hhdC52MS5TZXRNZXNzYWdlU3RhcnJlZFJlc3Bv\
-      bnNlEmEKDlNlYXJjaE1lc3NhZ2VzEiYudmVuY2Vqby5jaGF0LnYxLlNlYXJjaE1lc3NhZ2VzUmVxdWVzdBonLnZlbmNlam8u\
-      Y2hhdC52MS5TZWFyY2hNZXNzYWdlc1Jlc3BvbnNlEk8KCE1hcmtSZWFkEiAudmVuY2Vqby5jaGF0LnYxLk1hcmtSZWFkUmVx\
-      dWVzdBohLnZlbmNlam8uY2hhdC52MS5NYXJrUmVhZFJlc3BvbnNlEl4KDU1hcmtEZWxpdmVyZWQSJS52ZW5jZWpvLmNoYXQu\
-      djEuTWFya0RlbGl2ZXJlZFJlcXVlc3QaJi52ZW5jZWpvLmNoYXQudjEuTWFya0RlbGl2ZXJlZFJlc3BvbnNlElsKDExpc3RS\
-      ZWNlaXB0cxIkLnZlbmNlam8uY2hhdC52MS5MaXN0UmVjZWlwdHNSZXF1ZXN0GiUudmVuY2Vqby5jaGF0LnYxLkxpc3RSZWNl\
-      aXB0c1Jlc3BvbnNlEmcKEEdldFVucmVhZFN1bW1hcnkSKC52ZW5jZWpvLmNoYXQudjEuR2V0VW5yZWFkU3VtbWFyeVJlcXVl\
-      c3QaKS52ZW5jZWpvLmNoYXQudjEuR2V0VW5yZWFkU3VtbWFyeVJlc3BvbnNlElUKClNlbmRUeXBpbmcSIi52ZW5jZWpvLmNo\
-      YXQudjEuU2VuZFR5cGluZ1JlcXVlc3QaIy52ZW5jZWpvLmNoYXQudjEuU2VuZFR5cGluZ1Jlc3BvbnNlElgKC1NldFByZXNl\
-      bmNlEiMudmVuY2Vqby5jaGF0LnYxLlNldFByZXNlbmNlUmVxdWVzdBokLnZlbmNlam8uY2hhdC52MS5TZXRQcmVzZW5jZVJl\
-      c3BvbnNlEmkKEFVwbG9hZEF0dGFjaG1lbnQSKC52ZW5jZWpvLmNoYXQudjEuVXBsb2FkQXR0YWNobWVudFJlcXVlc3QaKS52\
-      ZW5jZWpvLmNoYXQudjEuVXBsb2FkQXR0YWNobWVudFJlc3BvbnNlKAEScAoTR2V0QXR0YWNobWVudFVwbG9hZBIrLnZlbmNl\
-      am8uY2hhdC52MS5HZXRBdHRhY2htZW50VXBsb2FkUmVxdWVzdBosLnZlbmNlam8uY2hhdC52MS5HZXRBdHRhY2htZW50VXBs\
-      b2FkUmVzcG9uc2USXgoNR2V0QXR0YWNobWVudBIlLnZlbmNlam8uY2hhdC52MS5HZXRBdHRhY2htZW50UmVxdWVzdBomLnZl\
-      bmNlam8uY2hhdC52MS5HZXRBdHRhY2htZW50UmVzcG9uc2USbwoSRG93bmxvYWRBdHRhY2htZW50EioudmVuY2Vqby5jaGF0\
-      LnYxLkRvd25sb2FkQXR0YWNobWVudFJlcXVlc3QaKy52ZW5jZWpvLmNoYXQudjEuRG93bmxvYWRBdHRhY2htZW50UmVzcG9u\
-      c2UwARJqChFMaXN0Tm90aWZpY2F0aW9ucxIpLnZlbmNlam8uY2hhdC52MS5MaXN0Tm90aWZpY2F0aW9uc1JlcXVlc3QaKi52\
-      ZW5jZWpvLmNoYXQudjEuTGlzdE5vdGlmaWNhdGlvbnNSZXNwb25zZRJ2ChVNYXJrTm90aWZpY2F0aW9uc1JlYWQSLS52ZW5j\
-      ZWpvLmNoYXQudjEuTWFya05vdGlmaWNhdGlvbnNSZWFkUmVxdWVzdBouLnZlbmNlam8uY2hhdC52MS5NYXJrTm90aWZpY2F0\
-      aW9uc1JlYWRSZXNwb25zZRJtChJDcmVhdGVQdXNoRW5kcG9pbnQSKi52ZW5jZWpvLmNoYXQudjEuQ3JlYXRlUHVzaEVuZHBv\
-      aW50UmVxdWVzdBorLnZlbmNlam8uY2hhdC52MS5DcmVhdGVQdXNoRW5kcG9pbnRSZXNwb25zZRJqChFMaXN0UHVzaEVuZHBv\
-      aW50cxIpLnZlbmNlam8uY2hhdC52MS5MaXN0UHVzaEVuZHBvaW50c1JlcXVlc3QaKi52ZW5jZWpvLmNoYXQudjEuTGlzdFB1\
-      c2hFbmRwb2ludHNSZXNwb25zZRJtChJEZWxldGVQdXNoRW5kcG9pbnQSKi52ZW5jZWpvLmNoYXQudjEuRGVsZXRlUHVzaEVu\
-      ZHBvaW50UmVxdWVzdBorLnZlbmNlam8uY2hhdC52MS5EZWxldGVQdXNoRW5kcG9pbnRSZXNwb25zZRJeCg1SZXBvcnRNZXNz\
-      YWdlEiUudmVuY2Vqby5jaGF0LnYxLlJlcG9ydE1lc3NhZ2VSZXF1ZXN0GiYudmVuY2Vqby5jaGF0LnYxLlJlcG9ydE1lc3Nh\
-      Z2VSZXNwb25zZRJYCgtMaXN0UmVwb3J0cxIjLnZlbmNlam8uY2hhdC52MS5MaXN0UmVwb3J0c1JlcXVlc3QaJC52ZW5jZWpv\
-      LmNoYXQudjEuTGlzdFJlcG9ydHNSZXNwb25zZRJeCg1SZXNvbHZlUmVwb3J0EiUudmVuY2Vqby5jaGF0LnYxLlJlc29sdmVS\
-      ZXBvcnRSZXF1ZXN0GiYudmVuY2Vqby5jaGF0LnYxLlJlc29sdmVSZXBvcnRSZXNwb25zZRJXCgpFeHBvcnRDaGF0EiIudmVu\
-      Y2Vqby5jaGF0LnYxLkV4cG9ydENoYXRSZXF1ZXN0GiMudmVuY2Vqby5jaGF0LnYxLkV4cG9ydENoYXRSZXNwb25zZTABElcK\
-      CkltcG9ydENoYXQSIi52ZW5jZWpvLmNoYXQudjEuSW1wb3J0Q2hhdFJlcXVlc3QaIy52ZW5jZWpvLmNoYXQudjEuSW1wb3J0\
-      Q2hhdFJlc3BvbnNlKAFCYQoTZGV2LnZlbmNlam8uY2hhdC52MVABWiJ2ZW5jZWpvLmV4YW1wbGUvZ2VuL2NoYXQvdjE7Y2hh\
-      dHYxqgIPVmVuY2Vqby5DaGF0LlYx6gIRVmVuY2Vqbzo6Q2hhdDo6VjFiBnByb3RvMw==
+      dEgAUgphdHRhY2htZW50QgYKBGxpbmUixgEKDEV4cG9ydEhlYWRlchIYCgd2ZXJzaW9uGAEgASgFUgd2ZXJzaW9uEikKBGNo\
+      YXQYAiABKAsyFS52ZW5jZWpvLmNoYXQudjEuQ2hhdFIEY2hhdBI0Cghwcm9maWxlcxgDIAMoCzIYLnZlbmNlam8uY2hhdC52\
+      MS5Qcm9maWxlUghwcm9maWxlcxI7CgtleHBvcnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBSCmV4\
+      cG9ydFRpbWUifQoSRXhwb3J0ZWRBdHRhY2htZW50EjsKCmF0dGFjaG1lbnQYASABKAsyGy52ZW5jZWpvLmNoYXQudjEuQXR0\
+      YWNobWVudFIKYXR0YWNobWVudBIWCgZvZmZzZXQYAiABKANSBm9mZnNldBISCgRkYXRhGAMgASgMUgRkYXRhIk8KEkV4cG9y\
+      dENoYXRSZXNwb25zZRIUCgVjaHVuaxgBIAEoDFIFY2h1bmsSIwoNbGFzdF9zZXF1ZW5jZRgCIAEoA1IMbGFzdFNlcXVlbmNl\
+      Im8KEUltcG9ydENoYXRSZXF1ZXN0EjcKBmhlYWRlchgBIAEoCzIdLnZlbmNlam8uY2hhdC52MS5JbXBvcnRIZWFkZXJIAFIG\
+      aGVhZGVyEhYKBWNodW5rGAIgASgMSABSBWNodW5rQgkKB3BheWxvYWQiygIKDEltcG9ydEhlYWRlchI1CgZmb3JtYXQYASAB\
+      KA4yHS52ZW5jZWpvLmNoYXQudjEuRXhwb3J0Rm9ybWF0UgZmb3JtYXQSEgoEY2hhdBgCIAEoCVIEY2hhdBJECgdzZW5kZXJz\
+      GAMgAygLMioudmVuY2Vqby5jaGF0LnYxLkltcG9ydEhlYWRlci5TZW5kZXJzRW50cnlSB3NlbmRlcnMSHQoKcmVxdWVzdF9p\
+      ZBgEIAEoCVIJcmVxdWVzdElkEhQKBXRpdGxlGAUgASgJUgV0aXRsZRI4Cgp1dGNfb2Zmc2V0GAYgASgLMhkuZ29vZ2xlLnBy\
+      b3RvYnVmLkR1cmF0aW9uUgl1dGNPZmZzZXQaOgoMU2VuZGVyc0VudHJ5EhAKA2tleRgBIAEoCVIDa2V5EhQKBXZhbHVlGAIg\
+      ASgJUgV2YWx1ZToCOAEipwEKEkltcG9ydENoYXRSZXNwb25zZRIpCgRjaGF0GAEgASgLMhUudmVuY2Vqby5jaGF0LnYxLkNo\
+      YXRSBGNoYXQSJQoOaW1wb3J0ZWRfY291bnQYAiABKANSDWltcG9ydGVkQ291bnQSIwoNc2tpcHBlZF9jb3VudBgDIAEoA1IM\
+      c2tpcHBlZENvdW50EhoKCHdhcm5pbmdzGAQgAygJUgh3YXJuaW5ncyp/Cg1QcmVzZW5jZVN0YXRlEh4KGlBSRVNFTkNFX1NU\
+      QVRFX1VOU1BFQ0lGSUVEEAASGQoVUFJFU0VOQ0VfU1RBVEVfT05MSU5FEAESFwoTUFJFU0VOQ0VfU1RBVEVfQVdBWRACEhoK\
+      FlBSRVNFTkNFX1NUQVRFX09GRkxJTkUQAyp7CghDaGF0S2luZBIZChVDSEFUX0tJTkRfVU5TUEVDSUZJRUQQABIUChBDSEFU\
+      X0tJTkRfRElSRUNUEAESEwoPQ0hBVF9LSU5EX0dST1VQEAISFQoRQ0hBVF9LSU5EX0NIQU5ORUwQAxISCg5DSEFUX0tJTkRf\
+      U0VMRhAEKocBCgpNZW1iZXJSb2xlEhsKF01FTUJFUl9ST0xFX1VOU1BFQ0lGSUVEEAASFgoSTUVNQkVSX1JPTEVfUkVBREVS\
+      EAESFgoSTUVNQkVSX1JPTEVfTUVNQkVSEAISFQoRTUVNQkVSX1JPTEVfQURNSU4QAxIVChFNRU1CRVJfUk9MRV9PV05FUhAE\
+      KqgBCgtNZW1iZXJTdGF0ZRIcChhNRU1CRVJfU1RBVEVfVU5TUEVDSUZJRUQQABIXChNNRU1CRVJfU1RBVEVfSk9JTkVEEAES\
+      GAoUTUVNQkVSX1NUQVRFX0lOVklURUQQAhIVChFNRU1CRVJfU1RBVEVfTEVGVBADEhgKFE1FTUJFUl9TVEFURV9SRU1PVkVE\
+      EAQSFwoTTUVNQkVSX1NUQVRFX0JBTk5FRBAFKrECCgxTeXN0ZW1BY3Rpb24SHQoZU1lTVEVNX0FDVElPTl9VTlNQRUNJRklF\
+      RBAAEh4KGlNZU1RFTV9BQ1RJT05fQ0hBVF9DUkVBVEVEEAESHwobU1lTVEVNX0FDVElPTl9NRU1CRVJTX0FEREVEEAISHQoZ\
+      U1lTVEVNX0FDVElPTl9NRU1CRVJfTEVGVBADEiAKHFNZU1RFTV9BQ1RJT05fTUVNQkVSX1JFTU9WRUQQBBIeChpTWVNURU1f\
+      QUNUSU9OX1JPTEVfQ0hBTkdFRBAFEh8KG1NZU1RFTV9BQ1RJT05fVElUTEVfQ0hBTkdFRBAGEh0KGVNZU1RFTV9BQ1RJT05f\
+      VFRMX0NIQU5HRUQQCBIgChxTWVNURU1fQUNUSU9OX01FU1NBR0VfUElOTkVEEAkqfwoNRGVsaXZlcnlTdGF0ZRIeChpERUxJ\
+      VkVSWV9TVEFURV9VTlNQRUNJRklFRBAAEhcKE0RFTElWRVJZX1NUQVRFX1NFTlQQARIcChhERUxJVkVSWV9TVEFURV9ERUxJ\
+      VkVSRUQQAhIXChNERUxJVkVSWV9TVEFURV9SRUFEEAMq1QEKEE5vdGlmaWNhdGlvbktpbmQSIQodTk9USUZJQ0FUSU9OX0tJ\
+      TkRfVU5TUEVDSUZJRUQQABIdChlOT1RJRklDQVRJT05fS0lORF9NRVNTQUdFEAESHQoZTk9USUZJQ0FUSU9OX0tJTkRfTUVO\
+      VElPThACEhsKF05PVElGSUNBVElPTl9LSU5EX1JFUExZEAMSHgoaTk9USUZJQ0FUSU9OX0tJTkRfUkVBQ1RJT04QBBIjCh9O\
+      T1RJRklDQVRJT05fS0lORF9BRERFRF9UT19DSEFUEAUqegoRUHVzaEVuZHBvaW50U3RhdGUSIwofUFVTSF9FTkRQT0lOVF9T\
+      VEFURV9VTlNQRUNJRklFRBAAEh4KGlBVU0hfRU5EUE9JTlRfU1RBVEVfQUNUSVZFEAESIAocUFVTSF9FTkRQT0lOVF9TVEFU\
+      RV9ESVNBQkxFRBACKlcKCkhvb2tGb3JtYXQSGwoXSE9PS19GT1JNQVRfVU5TUEVDSUZJRUQQABIUChBIT09LX0ZPUk1BVF9K\
+      U09OEAESFgoSSE9PS19GT1JNQVRfQklOQVJZEAIqugEKC1Jlc2V0UmVhc29uEhwKGFJFU0VUX1JFQVNPTl9VTlNQRUNJRklF\
+      RBAAEh4KGlJFU0VUX1JFQVNPTl9UT0tFTl9FWFBJUkVEEAESHgoaUkVTRVRfUkVBU09OX1RPS0VOX1VOS05PV04QAhIfChtS\
+      RVNFVF9SRUFTT05fVE9PX0ZBUl9CRUhJTkQQAxIsCihSRVNFVF9SRUFTT05fU0VSVkVSX1JFU1RPUkVEX0ZST01fQkFDS1VQ\
+      EAQq+QEKC0Nsb3NlUmVhc29uEhwKGENMT1NFX1JFQVNPTl9VTlNQRUNJRklFRBAAEiAKHENMT1NFX1JFQVNPTl9TRVJWRVJf\
+      RFJBSU5JTkcQARIeChpDTE9TRV9SRUFTT05fU0xPV19DT05TVU1FUhACEiMKH0NMT1NFX1JFQVNPTl9DUkVERU5USUFMX0VY\
+      UElSRUQQAxIgChxDTE9TRV9SRUFTT05fU0VTU0lPTl9SRVZPS0VEEAQSGAoUQ0xPU0VfUkVBU09OX01BWF9BR0UQBRIpCiVD\
+      TE9TRV9SRUFTT05fUkVQTEFDRURfQllfTkVXRVJfU1RSRUFNEAYqmAEKEUNoYXRSZW1vdmFsUmVhc29uEiMKH0NIQVRfUkVN\
+      T1ZBTF9SRUFTT05fVU5TUEVDSUZJRUQQABIcChhDSEFUX1JFTU9WQUxfUkVBU09OX0xFRlQQARIfChtDSEFUX1JFTU9WQUxf\
+      UkVBU09OX1JFTU9WRUQQAhIfChtDSEFUX1JFTU9WQUxfUkVBU09OX0RFTEVURUQQAyqAAQoLVHlwaW5nU3RhdGUSHAoYVFlQ\
+      SU5HX1NUQVRFX1VOU1BFQ0lGSUVEEAASFwoTVFlQSU5HX1NUQVRFX1RZUElORxABEiAKHFRZUElOR19TVEFURV9SRUNPUkRJ\
+      TkdfQVVESU8QAhIYChRUWVBJTkdfU1RBVEVfU1RPUFBFRBADKn0KC0RlbGV0ZVNjb3BlEhwKGERFTEVURV9TQ09QRV9VTlNQ\
+      RUNJRklFRBAAEhcKE0RFTEVURV9TQ09QRV9GT1JfTUUQARIdChlERUxFVEVfU0NPUEVfRk9SX0VWRVJZT05FEAISGAoUREVM\
+      RVRFX1NDT1BFX0VYUElSRUQQAypfCgxFeHBvcnRGb3JtYXQSHQoZRVhQT1JUX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhgKFEVY\
+      UE9SVF9GT1JNQVRfTkRKU09OEAESFgoSRVhQT1JUX0ZPUk1BVF9URVhUEAIy+ysKC0NoYXRTZXJ2aWNlElQKCVN1YnNjcmli\
+      ZRIhLnZlbmNlam8uY2hhdC52MS5TdWJzY3JpYmVSZXF1ZXN0GiIudmVuY2Vqby5jaGF0LnYxLlN1YnNjcmliZVJlc3BvbnNl\
+      MAESVQoKTGlzdEV2ZW50cxIiLnZlbmNlam8uY2hhdC52MS5MaXN0RXZlbnRzUmVxdWVzdBojLnZlbmNlam8uY2hhdC52MS5M\
+      aXN0RXZlbnRzUmVzcG9uc2USVQoKR2V0UHJvZmlsZRIiLnZlbmNlam8uY2hhdC52MS5HZXRQcm9maWxlUmVxdWVzdBojLnZl\
+      bmNlam8uY2hhdC52MS5HZXRQcm9maWxlUmVzcG9uc2USZwoQQmF0Y2hHZXRQcm9maWxlcxIoLnZlbmNlam8uY2hhdC52MS5C\
+      YXRjaEdldFByb2ZpbGVzUmVxdWVzdBopLnZlbmNlam8uY2hhdC52MS5CYXRjaEdldFByb2ZpbGVzUmVzcG9uc2USXgoNVXBk\
+      YXRlUHJvZmlsZRIlLnZlbmNlam8uY2hhdC52MS5VcGRhdGVQcm9maWxlUmVxdWVzdBomLnZlbmNlam8uY2hhdC52MS5VcGRh\
+      dGVQcm9maWxlUmVzcG9uc2USYQoOU2VhcmNoUHJvZmlsZXMSJi52ZW5jZWpvLmNoYXQudjEuU2VhcmNoUHJvZmlsZXNSZXF1\
+      ZXN0GicudmVuY2Vqby5jaGF0LnYxLlNlYXJjaFByb2ZpbGVzUmVzcG9uc2USUgoJQmxvY2tVc2VyEiEudmVuY2Vqby5jaGF0\
+      LnYxLkJsb2NrVXNlclJlcXVlc3QaIi52ZW5jZWpvLmNoYXQudjEuQmxvY2tVc2VyUmVzcG9uc2USWAoLVW5ibG9ja1VzZXIS\
+      Iy52ZW5jZWpvLmNoYXQudjEuVW5ibG9ja1VzZXJSZXF1ZXN0GiQudmVuY2Vqby5jaGF0LnYxLlVuYmxvY2tVc2VyUmVzcG9u\
+      c2USZwoQTGlzdEJsb2NrZWRVc2VycxIoLnZlbmNlam8uY2hhdC52MS5MaXN0QmxvY2tlZFVzZXJzUmVxdWVzdBopLnZlbmNl\
+      am8uY2hhdC52MS5MaXN0QmxvY2tlZFVzZXJzUmVzcG9uc2USVQoKQ3JlYXRlQ2hhdBIiLnZlbmNlam8uY2hhdC52MS5DcmVh\
+      dGVDaGF0UmVxdWVzdBojLnZlbmNlam8uY2hhdC52MS5DcmVhdGVDaGF0UmVzcG9uc2USTAoHR2V0Q2hhdBIfLnZlbmNlam8u\
+      Y2hhdC52MS5HZXRDaGF0UmVxdWVzdBogLnZlbmNlam8uY2hhdC52MS5HZXRDaGF0UmVzcG9uc2USUgoJTGlzdENoYXRzEiEu\
+      dmVuY2Vqby5jaGF0LnYxLkxpc3RDaGF0c1JlcXVlc3QaIi52ZW5jZWpvLmNoYXQudjEuTGlzdENoYXRzUmVzcG9uc2USVQoK\
+      VXBkYXRlQ2hhdBIiLnZlbmNlam8uY2hhdC52MS5VcGRhdGVDaGF0UmVxdWVzdBojLnZlbmNlam8uY2hhdC52MS5VcGRhdGVD\
+      aGF0UmVzcG9uc2USVQoKRGVsZXRlQ2hhdBIiLnZlbmNlam8uY2hhdC52MS5EZWxldGVDaGF0UmVxdWVzdBojLnZlbmNlam8u\
+      Y2hhdC52MS5EZWxldGVDaGF0UmVzcG9uc2USUgoJTGVhdmVDaGF0EiEudmVuY2Vqby5jaGF0LnYxLkxlYXZlQ2hhdFJlcXVl\
+      c3QaIi52ZW5jZWpvLmNoYXQudjEuTGVhdmVDaGF0UmVzcG9uc2USUgoJQ2xlYXJDaGF0EiEudmVuY2Vqby5jaGF0LnYxLkNs\
+      ZWFyQ2hhdFJlcXVlc3QaIi52ZW5jZWpvLmNoYXQudjEuQ2xlYXJDaGF0UmVzcG9uc2USbQoSVXBkYXRlQ2hhdFNldHRpbmdz\
+      EioudmVuY2Vqby5jaGF0LnYxLlVwZGF0ZUNoYXRTZXR0aW5nc1JlcXVlc3QaKy52ZW5jZWpvLmNoYXQudjEuVXBkYXRlQ2hh\
+      dFNldHRpbmdzUmVzcG9uc2USWAoLTGlzdE1lbWJlcnMSIy52ZW5jZWpvLmNoYXQudjEuTGlzdE1lbWJlcnNSZXF1ZXN0GiQu\
+      dmVuY2Vqby5jaGF0LnYxLkxpc3RNZW1iZXJzUmVzcG9uc2USVQoKQWRkTWVtYmVycxIiLnZlbmNlam8uY2hhdC52MS5BZGRN\
+      ZW1iZXJzUmVxdWVzdBojLnZlbmNlam8uY2hhdC52MS5BZGRNZW1iZXJzUmVzcG9uc2USWwoMVXBkYXRlTWVtYmVyEiQudmVu\
+      Y2Vqby5jaGF0LnYxLlVwZGF0ZU1lbWJlclJlcXVlc3QaJS52ZW5jZWpvLmNoYXQudjEuVXBkYXRlTWVtYmVyUmVzcG9uc2US\
+      WwoMUmVtb3ZlTWVtYmVyEiQudmVuY2Vqby5jaGF0LnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaJS52ZW5jZWpvLmNoYXQudjEu\
+      UmVtb3ZlTWVtYmVyUmVzcG9uc2USWwoMQ3JlYXRlSW52aXRlEiQudmVuY2Vqby5jaGF0LnYxLkNyZWF0ZUludml0ZVJlcXVl\
+      c3QaJS52ZW5jZWpvLmNoYXQudjEuQ3JlYXRlSW52aXRlUmVzcG9uc2USWAoLTGlzdEludml0ZXMSIy52ZW5jZWpvLmNoYXQu\
+      djEuTGlzdEludml0ZXNSZXF1ZXN0GiQudmVuY2Vqby5jaGF0LnYxLkxpc3RJbnZpdGVzUmVzcG9uc2USWwoMUmV2b2tlSW52\
+      aXRlEiQudmVuY2Vqby5jaGF0LnYxLlJldm9rZUludml0ZVJlcXVlc3QaJS52ZW5jZWpvLmNoYXQudjEuUmV2b2tlSW52aXRl\
+      UmVzcG9uc2USTwoISm9pbkNoYXQSIC52ZW5jZWpvLmNoYXQudjEuSm9pbkNoYXRSZXF1ZXN0GiEudmVuY2Vqby5jaGF0LnYx\
+      LkpvaW5DaGF0UmVzcG9uc2USZwoQTGlzdEpvaW5SZXF1ZXN0cxIoLnZlbmNlam8uY2hhdC52MS5MaXN0Sm9pblJlcXVlc3Rz\
+      UmVxdWVzdBopLnZlbmNlam8uY2hhdC52MS5MaXN0Sm9pblJlcXVlc3RzUmVzcG9uc2USagoRQW5zd2VySm9pblJlcXVlc3QS\
+      KS52ZW5jZWpvLmNoYXQudjEuQW5zd2VySm9pblJlcXVlc3RSZXF1ZXN0GioudmVuY2Vqby5jaGF0LnYxLkFuc3dlckpvaW5S\
+      ZXF1ZXN0UmVzcG9uc2USWAoLU2VuZE1lc3NhZ2USIy52ZW5jZWpvLmNoYXQudjEuU2VuZE1lc3NhZ2VSZXF1ZXN0GiQudmVu\
+      Y2Vqby5jaGF0LnYxLlNlbmRNZXNzYWdlUmVzcG9uc2USVQoKR2V0TWVzc2FnZRIiLnZlbmNlam8uY2hhdC52MS5HZXRNZXNz\
+      YWdlUmVxdWVzdBojLnZlbmNlam8uY2hhdC52MS5HZXRNZXNzYWdlUmVzcG9uc2USWwoMTGlzdE1lc3NhZ2VzEiQudmVuY2Vq\
+      by5jaGF0LnYxLkxpc3RNZXNzYWdlc1JlcXVlc3QaJS52ZW5jZWpvLmNoYXQudjEuTGlzdE1lc3NhZ2VzUmVzcG9uc2USWAoL\
+      RWRpdE1lc3NhZ2USIy52ZW5jZWpvLmNoYXQudjEuRWRpdE1lc3NhZ2VSZXF1ZXN0GiQudmVuY2Vqby5jaGF0LnYxLkVkaXRN\
+      ZXNzYWdlUmVzcG9uc2USYQoORGVsZXRlTWVzc2FnZXMSJi52ZW5jZWpvLmNoYXQudjEuRGVsZXRlTWVzc2FnZXNSZXF1ZXN0\
+      GicudmVuY2Vqby5jaGF0LnYxLkRlbGV0ZU1lc3NhZ2VzUmVzcG9uc2USZAoPRm9yd2FyZE1lc3NhZ2VzEicudmVuY2Vqby5j\
+      aGF0LnYxLkZvcndhcmRNZXNzYWdlc1JlcXVlc3QaKC52ZW5jZWpvLmNoYXQudjEuRm9yd2FyZE1lc3NhZ2VzUmVzcG9uc2US\
+      WAoLU2V0UmVhY3Rpb24SIy52ZW5jZWpvLmNoYXQudjEuU2V0UmVhY3Rpb25SZXF1ZXN0GiQudmVuY2Vqby5jaGF0LnYxLlNl\
+      dFJlYWN0aW9uUmVzcG9uc2USXgoNTGlzdFJlYWN0aW9ucxIlLnZlbmNlam8uY2hhdC52MS5MaXN0UmVhY3Rpb25zUmVxdWVz\
+      dBomLnZlbmNlam8uY2hhdC52MS5MaXN0UmVhY3Rpb25zUmVzcG9uc2USTwoIVm90ZVBvbGwSIC52ZW5jZWpvLmNoYXQudjEu\
+      Vm90ZVBvbGxSZXF1ZXN0GiEudmVuY2Vqby5jaGF0LnYxLlZvdGVQb2xsUmVzcG9uc2USZwoQU2V0TWVzc2FnZVBpbm5lZBIo\
+      LnZlbmNlam8uY2hhdC52MS5TZXRNZXNzYWdlUGlubmVkUmVxdWVzdBopLnZlbmNlam8uY2hhdC52MS5TZXRNZXNzYWdlUGlu\
+      bmVkUmVzcG9uc2USagoRU2V0TWVzc2FnZVN0YXJyZWQSKS52ZW5jZWpvLmNoYXQudjEuU2V0TWVzc2FnZVN0YXJyZWRSZXF1\
+      ZXN0GioudmVuY2Vqby5jaGF0LnYxLlNldE1lc3NhZ2VTdGFycmVkUmVzcG9uc2USYQoOU2VhcmNoTWVzc2FnZXMSJi52ZW5j\
+      ZWpvLmNoYXQudjEuU2VhcmNoTWVzc2FnZXNSZXF1ZXN0GicudmVuY2Vqby5jaGF0LnYxLlNlYXJjaE1lc3NhZ2VzUmVzcG9u\
+      c2USTwoITWFya1JlYWQSIC52ZW5jZWpvLmNoYXQudjEuTWFya1JlYWRSZXF1ZXN0GiEudmVuY2Vqby5jaGF0LnYxLk1hcmtS\
+      ZWFkUmVzcG9uc2USXgoNTWFya0RlbGl2ZXJlZBIlLnZlbmNlam8uY2hhdC52MS5NYXJrRGVsaXZlcmVkUmVxdWVzdBomLnZl\
+      bmNlam8uY2hhdC52MS5NYXJrRGVsaXZlcmVkUmVzcG9uc2USWwoMTGlzdFJlY2VpcHRzEiQudmVuY2Vqby5jaGF0LnYxLkxp\
+      c3RSZWNlaXB0c1JlcXVlc3QaJS52ZW5jZWpvLmNoYXQudjEuTGlzdFJlY2VpcHRzUmVzcG9uc2USZwoQR2V0VW5yZWFkU3Vt\
+      bWFyeRIoLnZlbmNlam8uY2hhdC52MS5HZXRVbnJlYWRTdW1tYXJ5UmVxdWVzdBopLnZlbmNlam8uY2hhdC52MS5HZXRVbnJl\
+      YWRTdW1tYXJ5UmVzcG9uc2USVQoKU2VuZFR5cGluZxIiLnZlbmNlam8uY2hhdC52MS5TZW5kVHlwaW5nUmVxdWVzdBojLnZl\
+      bmNlam8uY2hhdC52MS5TZW5kVHlwaW5nUmVzcG9uc2USWAoLU2V0UHJlc2VuY2USIy52ZW5jZWpvLmNoYXQudjEuU2V0UHJl\
+      c2VuY2VSZXF1ZXN0GiQudmVuY2Vqby5jaGF0LnYxLlNldFByZXNlbmNlUmVzcG9uc2USaQoQVXBsb2FkQXR0YWNobWVudBIo\
+      LnZlbmNlam8uY2hhdC52MS5VcGxvYWRBdHRhY2htZW50UmVxdWVzdBopLnZlbmNlam8uY2hhdC52MS5VcGxvYWRBdHRhY2ht\
+      ZW50UmVzcG9uc2UoARJwChNHZXRBdHRhY2htZW50VXBsb2FkEisudmVuY2Vqby5jaGF0LnYxLkdldEF0dGFjaG1lbnRVcGxv\
+      YWRSZXF1ZXN0GiwudmVuY2Vqby5jaGF0LnYxLkdldEF0dGFjaG1lbnRVcGxvYWRSZXNwb25zZRJeCg1HZXRBdHRhY2htZW50\
+      EiUudmVuY2Vqby5jaGF0LnYxLkdldEF0dGFjaG1lbnRSZXF1ZXN0GiYudmVuY2Vqby5jaGF0LnYxLkdldEF0dGFjaG1lbnRS\
+      ZXNwb25zZRJvChJEb3dubG9hZEF0dGFjaG1lbnQSKi52ZW5jZWpvLmNoYXQudjEuRG93bmxvYWRBdHRhY2htZW50UmVxdWVz\
+      dBorLnZlbmNlam8uY2hhdC52MS5Eb3dubG9hZEF0dGFjaG1lbnRSZXNwb25zZTABEmoKEUxpc3ROb3RpZmljYXRpb25zEiku\
+      dmVuY2Vqby5jaGF0LnYxLkxpc3ROb3RpZmljYXRpb25zUmVxdWVzdBoqLnZlbmNlam8uY2hhdC52MS5MaXN0Tm90aWZpY2F0\
+      aW9uc1Jlc3BvbnNlEnYKFU1hcmtOb3RpZmljYXRpb25zUmVhZBItLnZlbmNlam8uY2hhdC52MS5NYXJrTm90aWZpY2F0aW9u\
+      c1JlYWRSZXF1ZXN0Gi4udmVuY2Vqby5jaGF0LnYxLk1hcmtOb3RpZmljYXRpb25zUmVhZFJlc3BvbnNlEm0KEkNyZWF0ZVB1\
+      c2hFbmRwb2ludBIqLnZlbmNlam8uY2hhdC52MS5DcmVhdGVQdXNoRW5kcG9pbnRSZXF1ZXN0GisudmVuY2Vqby5jaGF0LnYx\
+      LkNyZWF0ZVB1c2hFbmRwb2ludFJlc3BvbnNlEmoKEUxpc3RQdXNoRW5kcG9pbnRzEikudmVuY2Vqby5jaGF0LnYxLkxpc3RQ\
+      dXNoRW5kcG9pbnRzUmVxdWVzdBoqLnZlbmNlam8uY2hhdC52MS5MaXN0UHVzaEVuZHBvaW50c1Jlc3BvbnNlEm0KEkRlbGV0\
+      ZVB1c2hFbmRwb2ludBIqLnZlbmNlam8uY2hhdC52MS5EZWxldGVQdXNoRW5kcG9pbnRSZXF1ZXN0GisudmVuY2Vqby5jaGF0\
+      LnYxLkRlbGV0ZVB1c2hFbmRwb2ludFJlc3BvbnNlEl4KDVJlcG9ydE1lc3NhZ2USJS52ZW5jZWpvLmNoYXQudjEuUmVwb3J0\
+      TWVzc2FnZVJlcXVlc3QaJi52ZW5jZWpvLmNoYXQudjEuUmVwb3J0TWVzc2FnZVJlc3BvbnNlElgKC0xpc3RSZXBvcnRzEiMu\
+      dmVuY2Vqby5jaGF0LnYxLkxpc3RSZXBvcnRzUmVxdWVzdBokLnZlbmNlam8uY2hhdC52MS5MaXN0UmVwb3J0c1Jlc3BvbnNl\
+      El4KDVJlc29sdmVSZXBvcnQSJS52ZW5jZWpvLmNoYXQudjEuUmVzb2x2ZVJlcG9ydFJlcXVlc3QaJi52ZW5jZWpvLmNoYXQu\
+      djEuUmVzb2x2ZVJlcG9ydFJlc3BvbnNlElcKCkV4cG9ydENoYXQSIi52ZW5jZWpvLmNoYXQudjEuRXhwb3J0Q2hhdFJlcXVl\
+      c3QaIy52ZW5jZWpvLmNoYXQudjEuRXhwb3J0Q2hhdFJlc3BvbnNlMAESVwoKSW1wb3J0Q2hhdBIiLnZlbmNlam8uY2hhdC52\
+      MS5JbXBvcnRDaGF0UmVxdWVzdBojLnZlbmNlam8uY2hhdC52MS5JbXBvcnRDaGF0UmVzcG9uc2UoAUJhChNkZXYudmVuY2Vq\
+      by5jaGF0LnYxUAFaInZlbmNlam8uZXhhbXBsZS9nZW4vY2hhdC92MTtjaGF0djGqAg9WZW5jZWpvLkNoYXQuVjHqAhFWZW5j\
+      ZWpvOjpDaGF0OjpWMWIGcHJvdG8z
       """,
     dependencies: { [VencejoProtobuf::Google.durationProto, VencejoProtobuf::Google.fieldMaskProto, VencejoProtobuf::Google.timestampProto] }
   )
@@ -687,17 +685,17 @@ extension Chat {
   /// Format of name: users/{user}/profile
   public struct Profile: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var user: Swift::String = ""
-      var handle: Swift::String = ""
-      var displayName: Swift::String = ""
-      var statusText: Swift::String = ""
+      var name: Swift::String
+      var user: Swift::String
+      var handle: Swift::String
+      var displayName: Swift::String
+      var statusText: Swift::String
       var presence: VencejoAPI::Chat.Presence?
-      var serviceAccount: Swift::Bool = false
+      var serviceAccount: Swift::Bool
       var updateTime: VencejoProtobuf::Google.Timestamp?
-      var etag: Swift::String = ""
+      var etag: Swift::String
       var privacy: VencejoAPI::Chat.PrivacySettings?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -733,7 +731,7 @@ extension Chat {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var name: Swift::String {
       get { self.storage.value.name }
@@ -785,7 +783,9 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Profile" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", user: "", handle: "", displayName: "", statusText: "", presence: nil, serviceAccount: false, updateTime: nil, etag: "", privacy: nil, unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       user: Swift::String = "",
@@ -798,7 +798,7 @@ extension Chat {
       etag: Swift::String = "",
       privacy: VencejoAPI::Chat.PrivacySettings? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, user: user, handle: handle, displayName: displayName, statusText: statusText, presence: presence, serviceAccount: serviceAccount, updateTime: updateTime, etag: etag, privacy: privacy))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, user: user, handle: handle, displayName: displayName, statusText: statusText, presence: presence, serviceAccount: serviceAccount, updateTime: updateTime, etag: etag, privacy: privacy, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -813,15 +813,20 @@ extension Chat {
 
   /// Only returned to the owner of the profile.
   public struct PrivacySettings: VencejoProtobuf::Message {
-    public var hideLastSeen: Swift::Bool = false
+    public var hideLastSeen: Swift::Bool
     /// Read markers are then neither sent nor shown (mutual, as users expect).
-    public var hideReadReceipts: Swift::Bool = false
-    public var refuseGroupAdds: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var hideReadReceipts: Swift::Bool
+    public var refuseGroupAdds: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PrivacySettings" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.hideLastSeen = false
+      self.hideReadReceipts = false
+      self.refuseGroupAdds = false
+      self.unknownFields = .init()
+    }
     public init(
       hideLastSeen: Swift::Bool = false,
       hideReadReceipts: Swift::Bool = false,
@@ -830,6 +835,7 @@ extension Chat {
       self.hideLastSeen = hideLastSeen
       self.hideReadReceipts = hideReadReceipts
       self.refuseGroupAdds = refuseGroupAdds
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -866,19 +872,24 @@ extension Chat {
   }
 
   public struct Presence: VencejoProtobuf::Message {
-    public var state: VencejoAPI::Chat.PresenceState = .init(rawValue: 0)
+    public var state: VencejoAPI::Chat.PresenceState
     public var lastSeenTime: VencejoProtobuf::Google.Timestamp?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Presence" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.state = .init(rawValue: 0)
+      self.lastSeenTime = nil
+      self.unknownFields = .init()
+    }
     public init(
       state: VencejoAPI::Chat.PresenceState = .init(rawValue: 0),
       lastSeenTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
       self.state = state
       self.lastSeenTime = lastSeenTime
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -902,15 +913,15 @@ extension Chat {
 
   public struct Chat: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var kind: VencejoAPI::Chat.ChatKind = .init(rawValue: 0)
-      var title: Swift::String = ""
-      var description: Swift::String = ""
-      var peer: Swift::String = ""
-      var memberCount: Swift::Int32 = 0
+      var name: Swift::String
+      var kind: VencejoAPI::Chat.ChatKind
+      var title: Swift::String
+      var description: Swift::String
+      var peer: Swift::String
+      var memberCount: Swift::Int32
       var createTime: VencejoProtobuf::Google.Timestamp?
       var updateTime: VencejoProtobuf::Google.Timestamp?
-      var lastSequence: Swift::Int64 = 0
+      var lastSequence: Swift::Int64
       var lastMessage: VencejoAPI::Chat.Message?
       var activityTime: VencejoProtobuf::Google.Timestamp?
       var messageTtl: VencejoProtobuf::Google.Duration?
@@ -918,9 +929,9 @@ extension Chat {
       var selfField: VencejoAPI::Chat.Member?
       var settings: VencejoAPI::Chat.ChatSettings?
       var unread: VencejoAPI::Chat.UnreadState?
-      var pinnedSequences: [Swift::Int64] = []
-      var etag: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var pinnedSequences: [Swift::Int64]
+      var etag: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -972,7 +983,7 @@ extension Chat {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: chats/{chat}
     public var name: Swift::String {
@@ -1061,7 +1072,9 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Chat" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", kind: .init(rawValue: 0), title: "", description: "", peer: "", memberCount: 0, createTime: nil, updateTime: nil, lastSequence: 0, lastMessage: nil, activityTime: nil, messageTtl: nil, policy: nil, selfField: nil, settings: nil, unread: nil, pinnedSequences: [], etag: "", unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       kind: VencejoAPI::Chat.ChatKind = .init(rawValue: 0),
@@ -1082,7 +1095,7 @@ extension Chat {
       pinnedSequences: [Swift::Int64] = [],
       etag: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, kind: kind, title: title, description: description, peer: peer, memberCount: memberCount, createTime: createTime, updateTime: updateTime, lastSequence: lastSequence, lastMessage: lastMessage, activityTime: activityTime, messageTtl: messageTtl, policy: policy, selfField: selfField, settings: settings, unread: unread, pinnedSequences: pinnedSequences, etag: etag))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, kind: kind, title: title, description: description, peer: peer, memberCount: memberCount, createTime: createTime, updateTime: updateTime, lastSequence: lastSequence, lastMessage: lastMessage, activityTime: activityTime, messageTtl: messageTtl, policy: policy, selfField: selfField, settings: settings, unread: unread, pinnedSequences: pinnedSequences, etag: etag, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1097,15 +1110,15 @@ extension Chat {
 
   public struct ChatPolicy: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var sendMessages: VencejoAPI::Chat.MemberRole = .init(rawValue: 0)
-      var addMembers: VencejoAPI::Chat.MemberRole = .init(rawValue: 0)
-      var editInfo: VencejoAPI::Chat.MemberRole = .init(rawValue: 0)
-      var pinMessages: VencejoAPI::Chat.MemberRole = .init(rawValue: 0)
-      var historyVisibleToNewMembers: Swift::Bool = false
+      var sendMessages: VencejoAPI::Chat.MemberRole
+      var addMembers: VencejoAPI::Chat.MemberRole
+      var editInfo: VencejoAPI::Chat.MemberRole
+      var pinMessages: VencejoAPI::Chat.MemberRole
+      var historyVisibleToNewMembers: Swift::Bool
       var editWindow: VencejoProtobuf::Google.Duration?
       var deleteForEveryoneWindow: VencejoProtobuf::Google.Duration?
       var slowMode: VencejoProtobuf::Google.Duration?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1137,7 +1150,7 @@ extension Chat {
         if fields.value.sendMessages.rawValue != 0 { writer.enumeration(8, fields.value.sendMessages) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Minimum role for each act; unspecified means member.
     public var sendMessages: VencejoAPI::Chat.MemberRole {
@@ -1183,7 +1196,9 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatPolicy" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(sendMessages: .init(rawValue: 0), addMembers: .init(rawValue: 0), editInfo: .init(rawValue: 0), pinMessages: .init(rawValue: 0), historyVisibleToNewMembers: false, editWindow: nil, deleteForEveryoneWindow: nil, slowMode: nil, unknownFields: .init()))
+    }
     public init(
       sendMessages: VencejoAPI::Chat.MemberRole = .init(rawValue: 0),
       addMembers: VencejoAPI::Chat.MemberRole = .init(rawValue: 0),
@@ -1194,7 +1209,7 @@ extension Chat {
       deleteForEveryoneWindow: VencejoProtobuf::Google.Duration? = nil,
       slowMode: VencejoProtobuf::Google.Duration? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(sendMessages: sendMessages, addMembers: addMembers, editInfo: editInfo, pinMessages: pinMessages, historyVisibleToNewMembers: historyVisibleToNewMembers, editWindow: editWindow, deleteForEveryoneWindow: deleteForEveryoneWindow, slowMode: slowMode))
+      self.storage = VencejoProtobuf::Boxed(Storage(sendMessages: sendMessages, addMembers: addMembers, editInfo: editInfo, pinMessages: pinMessages, historyVisibleToNewMembers: historyVisibleToNewMembers, editWindow: editWindow, deleteForEveryoneWindow: deleteForEveryoneWindow, slowMode: slowMode, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1209,17 +1224,17 @@ extension Chat {
 
   public struct Member: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var user: Swift::String = ""
-      var role: VencejoAPI::Chat.MemberRole = .init(rawValue: 0)
-      var state: VencejoAPI::Chat.MemberState = .init(rawValue: 0)
+      var name: Swift::String
+      var user: Swift::String
+      var role: VencejoAPI::Chat.MemberRole
+      var state: VencejoAPI::Chat.MemberState
       var joinTime: VencejoProtobuf::Google.Timestamp?
-      var visibleFromSequence: Swift::Int64 = 0
+      var visibleFromSequence: Swift::Int64
       var visibleToSequence: Swift::Int64?
-      var readSequence: Swift::Int64 = 0
-      var deliveredSequence: Swift::Int64 = 0
-      var etag: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var readSequence: Swift::Int64
+      var deliveredSequence: Swift::Int64
+      var etag: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1255,7 +1270,7 @@ extension Chat {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: chats/{chat}/members/{user}
     public var name: Swift::String {
@@ -1309,7 +1324,9 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Member" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", user: "", role: .init(rawValue: 0), state: .init(rawValue: 0), joinTime: nil, visibleFromSequence: 0, visibleToSequence: nil, readSequence: 0, deliveredSequence: 0, etag: "", unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       user: Swift::String = "",
@@ -1322,7 +1339,7 @@ extension Chat {
       deliveredSequence: Swift::Int64 = 0,
       etag: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, user: user, role: role, state: state, joinTime: joinTime, visibleFromSequence: visibleFromSequence, visibleToSequence: visibleToSequence, readSequence: readSequence, deliveredSequence: deliveredSequence, etag: etag))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, user: user, role: role, state: state, joinTime: joinTime, visibleFromSequence: visibleFromSequence, visibleToSequence: visibleToSequence, readSequence: readSequence, deliveredSequence: deliveredSequence, etag: etag, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1337,22 +1354,32 @@ extension Chat {
 
   public struct ChatSettings: VencejoProtobuf::Message {
     /// Format: chats/{chat}/settings
-    public var name: Swift::String = ""
+    public var name: Swift::String
     /// Unset: not muted. Far future: muted for ever.
     public var muteUntilTime: VencejoProtobuf::Google.Timestamp?
-    public var archived: Swift::Bool = false
+    public var archived: Swift::Bool
     /// 0: not pinned. Otherwise rank in the caller's list.
-    public var pinRank: Swift::Int32 = 0
-    public var markedUnread: Swift::Bool = false
+    public var pinRank: Swift::Int32
+    public var markedUnread: Swift::Bool
     public var draft: VencejoAPI::Chat.Draft?
     /// Notify for mentions only.
-    public var mentionsOnly: Swift::Bool = false
-    public var etag: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var mentionsOnly: Swift::Bool
+    public var etag: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatSettings" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.muteUntilTime = nil
+      self.archived = false
+      self.pinRank = 0
+      self.markedUnread = false
+      self.draft = nil
+      self.mentionsOnly = false
+      self.etag = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       muteUntilTime: VencejoProtobuf::Google.Timestamp? = nil,
@@ -1371,6 +1398,7 @@ extension Chat {
       self.draft = draft
       self.mentionsOnly = mentionsOnly
       self.etag = etag
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1407,9 +1435,9 @@ extension Chat {
   public struct Draft: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var content: VencejoAPI::Chat.MessageContent?
-      var replyTo: Swift::String = ""
+      var replyTo: Swift::String
       var updateTime: VencejoProtobuf::Google.Timestamp?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1431,7 +1459,7 @@ extension Chat {
         if let value = fields.value.content { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var content: VencejoAPI::Chat.MessageContent? {
       get { self.storage.value.content }
@@ -1452,13 +1480,15 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Draft" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(content: nil, replyTo: "", updateTime: nil, unknownFields: .init()))
+    }
     public init(
       content: VencejoAPI::Chat.MessageContent? = nil,
       replyTo: Swift::String = "",
       updateTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(content: content, replyTo: replyTo, updateTime: updateTime))
+      self.storage = VencejoProtobuf::Boxed(Storage(content: content, replyTo: replyTo, updateTime: updateTime, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1474,16 +1504,22 @@ extension Chat {
   public struct UnreadState: VencejoProtobuf::Message {
     /// Messages after the caller's read marker that are not the caller's, not
     /// deleted, not system messages. Exact up to 999, then capped.
-    public var unreadCount: Swift::Int32 = 0
-    public var capped: Swift::Bool = false
-    public var mentionCount: Swift::Int32 = 0
+    public var unreadCount: Swift::Int32
+    public var capped: Swift::Bool
+    public var mentionCount: Swift::Int32
     /// Sequence of the first unread message, 0 when none.
-    public var firstUnreadSequence: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var firstUnreadSequence: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UnreadState" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unreadCount = 0
+      self.capped = false
+      self.mentionCount = 0
+      self.firstUnreadSequence = 0
+      self.unknownFields = .init()
+    }
     public init(
       unreadCount: Swift::Int32 = 0,
       capped: Swift::Bool = false,
@@ -1494,6 +1530,7 @@ extension Chat {
       self.capped = capped
       self.mentionCount = mentionCount
       self.firstUnreadSequence = firstUnreadSequence
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1535,26 +1572,26 @@ extension Chat {
 
   public struct Message: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var sequence: Swift::Int64 = 0
-      var sender: Swift::String = ""
+      var name: Swift::String
+      var sequence: Swift::Int64
+      var sender: Swift::String
       var sendTime: VencejoProtobuf::Google.Timestamp?
       var content: VencejoAPI::Chat.MessageContent?
-      var mine: Swift::Bool = false
-      var deliveryState: VencejoAPI::Chat.DeliveryState = .init(rawValue: 0)
-      var replyTo: Swift::String = ""
+      var mine: Swift::Bool
+      var deliveryState: VencejoAPI::Chat.DeliveryState
+      var replyTo: Swift::String
       var quoted: VencejoAPI::Chat.QuotedMessage?
       var forward: VencejoAPI::Chat.ForwardInfo?
-      var reactions: [VencejoAPI::Chat.ReactionSummary] = []
-      var editCount: Swift::Int32 = 0
+      var reactions: [VencejoAPI::Chat.ReactionSummary]
+      var editCount: Swift::Int32
       var editTime: VencejoProtobuf::Google.Timestamp?
       var deleteTime: VencejoProtobuf::Google.Timestamp?
       var expireTime: VencejoProtobuf::Google.Timestamp?
-      var pinned: Swift::Bool = false
-      var starred: Swift::Bool = false
-      var imported: Swift::Bool = false
-      var etag: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var pinned: Swift::Bool
+      var starred: Swift::Bool
+      var imported: Swift::Bool
+      var etag: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1608,7 +1645,7 @@ extension Chat {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: chats/{chat}/messages/{message}
     public var name: Swift::String {
@@ -1701,7 +1738,9 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Message" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", sequence: 0, sender: "", sendTime: nil, content: nil, mine: false, deliveryState: .init(rawValue: 0), replyTo: "", quoted: nil, forward: nil, reactions: [], editCount: 0, editTime: nil, deleteTime: nil, expireTime: nil, pinned: false, starred: false, imported: false, etag: "", unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       sequence: Swift::Int64 = 0,
@@ -1723,7 +1762,7 @@ extension Chat {
       imported: Swift::Bool = false,
       etag: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, sequence: sequence, sender: sender, sendTime: sendTime, content: content, mine: mine, deliveryState: deliveryState, replyTo: replyTo, quoted: quoted, forward: forward, reactions: reactions, editCount: editCount, editTime: editTime, deleteTime: deleteTime, expireTime: expireTime, pinned: pinned, starred: starred, imported: imported, etag: etag))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, sequence: sequence, sender: sender, sendTime: sendTime, content: content, mine: mine, deliveryState: deliveryState, replyTo: replyTo, quoted: quoted, forward: forward, reactions: reactions, editCount: editCount, editTime: editTime, deleteTime: deleteTime, expireTime: expireTime, pinned: pinned, starred: starred, imported: imported, etag: etag, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1738,15 +1777,19 @@ extension Chat {
 
   public struct MessageContent: VencejoProtobuf::Message {
     public var kind: Kind?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MessageContent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.kind = nil
+      self.unknownFields = .init()
+    }
     public init(
       kind: Kind? = nil
     ) {
       self.kind = kind
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1830,19 +1873,24 @@ extension Chat {
 
   public struct TextContent: VencejoProtobuf::Message {
     /// At most 64 KiB of UTF-8.
-    public var text: Swift::String = ""
-    public var mentions: [VencejoAPI::Chat.Mention] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var text: Swift::String
+    public var mentions: [VencejoAPI::Chat.Mention]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.TextContent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.text = ""
+      self.mentions = []
+      self.unknownFields = .init()
+    }
     public init(
       text: Swift::String = "",
       mentions: [VencejoAPI::Chat.Mention] = []
     ) {
       self.text = text
       self.mentions = mentions
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1866,16 +1914,22 @@ extension Chat {
 
   public struct Mention: VencejoProtobuf::Message {
     /// Format: users/{user}; empty with everyone = true.
-    public var user: Swift::String = ""
-    public var everyone: Swift::Bool = false
+    public var user: Swift::String
+    public var everyone: Swift::Bool
     /// In Unicode scalars of text.
-    public var start: Swift::Int32 = 0
-    public var length: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var start: Swift::Int32
+    public var length: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Mention" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.user = ""
+      self.everyone = false
+      self.start = 0
+      self.length = 0
+      self.unknownFields = .init()
+    }
     public init(
       user: Swift::String = "",
       everyone: Swift::Bool = false,
@@ -1886,6 +1940,7 @@ extension Chat {
       self.everyone = everyone
       self.start = start
       self.length = length
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1927,15 +1982,21 @@ extension Chat {
 
   public struct MediaContent: VencejoProtobuf::Message {
     /// Format: attachments/{attachment}. At most 10.
-    public var attachments: [Swift::String] = []
-    public var caption: Swift::String = ""
-    public var mentions: [VencejoAPI::Chat.Mention] = []
-    public var voiceNote: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var attachments: [Swift::String]
+    public var caption: Swift::String
+    public var mentions: [VencejoAPI::Chat.Mention]
+    public var voiceNote: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MediaContent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.attachments = []
+      self.caption = ""
+      self.mentions = []
+      self.voiceNote = false
+      self.unknownFields = .init()
+    }
     public init(
       attachments: [Swift::String] = [],
       caption: Swift::String = "",
@@ -1946,6 +2007,7 @@ extension Chat {
       self.caption = caption
       self.mentions = mentions
       self.voiceNote = voiceNote
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1972,14 +2034,19 @@ extension Chat {
   }
 
   public struct LocationContent: VencejoProtobuf::Message {
-    public var latitudeDegrees: Swift::Double = 0
-    public var longitudeDegrees: Swift::Double = 0
-    public var label: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var latitudeDegrees: Swift::Double
+    public var longitudeDegrees: Swift::Double
+    public var label: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.LocationContent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.latitudeDegrees = 0
+      self.longitudeDegrees = 0
+      self.label = ""
+      self.unknownFields = .init()
+    }
     public init(
       latitudeDegrees: Swift::Double = 0,
       longitudeDegrees: Swift::Double = 0,
@@ -1988,6 +2055,7 @@ extension Chat {
       self.latitudeDegrees = latitudeDegrees
       self.longitudeDegrees = longitudeDegrees
       self.label = label
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2012,14 +2080,19 @@ extension Chat {
   }
 
   public struct ContactContent: VencejoProtobuf::Message {
-    public var displayName: Swift::String = ""
-    public var user: Swift::String = ""
-    public var vcard: [Swift::UInt8] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var displayName: Swift::String
+    public var user: Swift::String
+    public var vcard: [Swift::UInt8]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ContactContent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.displayName = ""
+      self.user = ""
+      self.vcard = []
+      self.unknownFields = .init()
+    }
     public init(
       displayName: Swift::String = "",
       user: Swift::String = "",
@@ -2028,6 +2101,7 @@ extension Chat {
       self.displayName = displayName
       self.user = user
       self.vcard = vcard
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2064,14 +2138,19 @@ extension Chat {
   }
 
   public struct PollContent: VencejoProtobuf::Message {
-    public var question: Swift::String = ""
-    public var options: [VencejoAPI::Chat.PollOption] = []
-    public var multipleChoice: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var question: Swift::String
+    public var options: [VencejoAPI::Chat.PollOption]
+    public var multipleChoice: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PollContent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.question = ""
+      self.options = []
+      self.multipleChoice = false
+      self.unknownFields = .init()
+    }
     public init(
       question: Swift::String = "",
       options: [VencejoAPI::Chat.PollOption] = [],
@@ -2080,6 +2159,7 @@ extension Chat {
       self.question = question
       self.options = options
       self.multipleChoice = multipleChoice
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2104,15 +2184,21 @@ extension Chat {
   }
 
   public struct PollOption: VencejoProtobuf::Message {
-    public var optionId: Swift::Int32 = 0
-    public var text: Swift::String = ""
-    public var voteCount: Swift::Int32 = 0
-    public var voted: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var optionId: Swift::Int32
+    public var text: Swift::String
+    public var voteCount: Swift::Int32
+    public var voted: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PollOption" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.optionId = 0
+      self.text = ""
+      self.voteCount = 0
+      self.voted = false
+      self.unknownFields = .init()
+    }
     public init(
       optionId: Swift::Int32 = 0,
       text: Swift::String = "",
@@ -2123,6 +2209,7 @@ extension Chat {
       self.text = text
       self.voteCount = voteCount
       self.voted = voted
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2163,16 +2250,22 @@ extension Chat {
   }
 
   public struct SystemContent: VencejoProtobuf::Message {
-    public var action: VencejoAPI::Chat.SystemAction = .init(rawValue: 0)
+    public var action: VencejoAPI::Chat.SystemAction
     /// Format: users/{user}
-    public var actor: Swift::String = ""
-    public var subjects: [Swift::String] = []
-    public var text: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var actor: Swift::String
+    public var subjects: [Swift::String]
+    public var text: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SystemContent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.action = .init(rawValue: 0)
+      self.actor = ""
+      self.subjects = []
+      self.text = ""
+      self.unknownFields = .init()
+    }
     public init(
       action: VencejoAPI::Chat.SystemAction = .init(rawValue: 0),
       actor: Swift::String = "",
@@ -2183,6 +2276,7 @@ extension Chat {
       self.actor = actor
       self.subjects = subjects
       self.text = text
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2209,15 +2303,20 @@ extension Chat {
   }
 
   public struct CustomContent: VencejoProtobuf::Message {
-    public var typeUrl: Swift::String = ""
-    public var data: [Swift::UInt8] = []
+    public var typeUrl: Swift::String
+    public var data: [Swift::UInt8]
     /// Shown by clients that do not know the type.
-    public var fallbackText: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var fallbackText: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CustomContent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.typeUrl = ""
+      self.data = []
+      self.fallbackText = ""
+      self.unknownFields = .init()
+    }
     public init(
       typeUrl: Swift::String = "",
       data: [Swift::UInt8] = [],
@@ -2226,6 +2325,7 @@ extension Chat {
       self.typeUrl = typeUrl
       self.data = data
       self.fallbackText = fallbackText
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2262,15 +2362,21 @@ extension Chat {
   }
 
   public struct QuotedMessage: VencejoProtobuf::Message {
-    public var message: Swift::String = ""
-    public var sender: Swift::String = ""
-    public var excerpt: Swift::String = ""
-    public var deleted: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var message: Swift::String
+    public var sender: Swift::String
+    public var excerpt: Swift::String
+    public var deleted: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.QuotedMessage" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.message = ""
+      self.sender = ""
+      self.excerpt = ""
+      self.deleted = false
+      self.unknownFields = .init()
+    }
     public init(
       message: Swift::String = "",
       sender: Swift::String = "",
@@ -2281,6 +2387,7 @@ extension Chat {
       self.sender = sender
       self.excerpt = excerpt
       self.deleted = deleted
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2321,16 +2428,20 @@ extension Chat {
   }
 
   public struct ForwardInfo: VencejoProtobuf::Message {
-    public var hopCount: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var hopCount: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ForwardInfo" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.hopCount = 0
+      self.unknownFields = .init()
+    }
     public init(
       hopCount: Swift::Int32 = 0
     ) {
       self.hopCount = hopCount
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2359,14 +2470,19 @@ extension Chat {
   }
 
   public struct ReactionSummary: VencejoProtobuf::Message {
-    public var emoji: Swift::String = ""
-    public var count: Swift::Int32 = 0
-    public var mine: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var emoji: Swift::String
+    public var count: Swift::Int32
+    public var mine: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReactionSummary" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.emoji = ""
+      self.count = 0
+      self.mine = false
+      self.unknownFields = .init()
+    }
     public init(
       emoji: Swift::String = "",
       count: Swift::Int32 = 0,
@@ -2375,6 +2491,7 @@ extension Chat {
       self.emoji = emoji
       self.count = count
       self.mine = mine
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2411,14 +2528,19 @@ extension Chat {
   }
 
   public struct Reaction: VencejoProtobuf::Message {
-    public var user: Swift::String = ""
-    public var emoji: Swift::String = ""
+    public var user: Swift::String
+    public var emoji: Swift::String
     public var reactTime: VencejoProtobuf::Google.Timestamp?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Reaction" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.user = ""
+      self.emoji = ""
+      self.reactTime = nil
+      self.unknownFields = .init()
+    }
     public init(
       user: Swift::String = "",
       emoji: Swift::String = "",
@@ -2427,6 +2549,7 @@ extension Chat {
       self.user = user
       self.emoji = emoji
       self.reactTime = reactTime
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2451,15 +2574,20 @@ extension Chat {
   }
 
   public struct Receipt: VencejoProtobuf::Message {
-    public var user: Swift::String = ""
+    public var user: Swift::String
     /// Times are when the marker passed the message; unset when not yet.
     public var deliverTime: VencejoProtobuf::Google.Timestamp?
     public var readTime: VencejoProtobuf::Google.Timestamp?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Receipt" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.user = ""
+      self.deliverTime = nil
+      self.readTime = nil
+      self.unknownFields = .init()
+    }
     public init(
       user: Swift::String = "",
       deliverTime: VencejoProtobuf::Google.Timestamp? = nil,
@@ -2468,6 +2596,7 @@ extension Chat {
       self.user = user
       self.deliverTime = deliverTime
       self.readTime = readTime
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2493,14 +2622,14 @@ extension Chat {
 
   public struct Invite: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var code: Swift::String = ""
+      var name: Swift::String
+      var code: Swift::String
       var createTime: VencejoProtobuf::Google.Timestamp?
       var expireTime: VencejoProtobuf::Google.Timestamp?
-      var maxUses: Swift::Int32 = 0
-      var useCount: Swift::Int32 = 0
-      var requiresApproval: Swift::Bool = false
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var maxUses: Swift::Int32
+      var useCount: Swift::Int32
+      var requiresApproval: Swift::Bool
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2530,7 +2659,7 @@ extension Chat {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: chats/{chat}/invites/{invite}
     public var name: Swift::String {
@@ -2569,7 +2698,9 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Invite" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", code: "", createTime: nil, expireTime: nil, maxUses: 0, useCount: 0, requiresApproval: false, unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       code: Swift::String = "",
@@ -2579,7 +2710,7 @@ extension Chat {
       useCount: Swift::Int32 = 0,
       requiresApproval: Swift::Bool = false
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, code: code, createTime: createTime, expireTime: expireTime, maxUses: maxUses, useCount: useCount, requiresApproval: requiresApproval))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, code: code, createTime: createTime, expireTime: expireTime, maxUses: maxUses, useCount: useCount, requiresApproval: requiresApproval, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2594,15 +2725,15 @@ extension Chat {
 
   public struct Attachment: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var fileName: Swift::String = ""
-      var contentType: Swift::String = ""
-      var sizeBytes: Swift::Int64 = 0
-      var sha256: [Swift::UInt8] = []
-      var uploader: Swift::String = ""
+      var name: Swift::String
+      var fileName: Swift::String
+      var contentType: Swift::String
+      var sizeBytes: Swift::Int64
+      var sha256: [Swift::UInt8]
+      var uploader: Swift::String
       var createTime: VencejoProtobuf::Google.Timestamp?
       var expireTime: VencejoProtobuf::Google.Timestamp?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2634,7 +2765,7 @@ extension Chat {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: attachments/{attachment}
     public var name: Swift::String {
@@ -2677,7 +2808,9 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Attachment" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", fileName: "", contentType: "", sizeBytes: 0, sha256: [], uploader: "", createTime: nil, expireTime: nil, unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       fileName: Swift::String = "",
@@ -2688,7 +2821,7 @@ extension Chat {
       createTime: VencejoProtobuf::Google.Timestamp? = nil,
       expireTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, fileName: fileName, contentType: contentType, sizeBytes: sizeBytes, sha256: sha256, uploader: uploader, createTime: createTime, expireTime: expireTime))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, fileName: fileName, contentType: contentType, sizeBytes: sizeBytes, sha256: sha256, uploader: uploader, createTime: createTime, expireTime: expireTime, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2704,15 +2837,15 @@ extension Chat {
   /// What calls for a user's attention beside what is unread: kept 90 days.
   public struct Notification: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var kind: VencejoAPI::Chat.NotificationKind = .init(rawValue: 0)
-      var chat: Swift::String = ""
-      var message: Swift::String = ""
-      var actor: Swift::String = ""
-      var excerpt: Swift::String = ""
+      var name: Swift::String
+      var kind: VencejoAPI::Chat.NotificationKind
+      var chat: Swift::String
+      var message: Swift::String
+      var actor: Swift::String
+      var excerpt: Swift::String
       var createTime: VencejoProtobuf::Google.Timestamp?
       var readTime: VencejoProtobuf::Google.Timestamp?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2744,7 +2877,7 @@ extension Chat {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: users/{user}/notifications/{notification}
     public var name: Swift::String {
@@ -2790,7 +2923,9 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Notification" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", kind: .init(rawValue: 0), chat: "", message: "", actor: "", excerpt: "", createTime: nil, readTime: nil, unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       kind: VencejoAPI::Chat.NotificationKind = .init(rawValue: 0),
@@ -2801,7 +2936,7 @@ extension Chat {
       createTime: VencejoProtobuf::Google.Timestamp? = nil,
       readTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, kind: kind, chat: chat, message: message, actor: actor, excerpt: excerpt, createTime: createTime, readTime: readTime))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, kind: kind, chat: chat, message: message, actor: actor, excerpt: excerpt, createTime: createTime, readTime: readTime, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2816,16 +2951,16 @@ extension Chat {
 
   public struct PushEndpoint: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
+      var name: Swift::String
       var target: Target?
-      var redactContent: Swift::Bool = false
+      var redactContent: Swift::Bool
       var createTime: VencejoProtobuf::Google.Timestamp?
-      var serverEvents: Swift::Bool = false
-      var state: VencejoAPI::Chat.PushEndpointState = .init(rawValue: 0)
-      var fault: Swift::String = ""
+      var serverEvents: Swift::Bool
+      var state: VencejoAPI::Chat.PushEndpointState
+      var fault: Swift::String
       var lastSuccessTime: VencejoProtobuf::Google.Timestamp?
-      var waitingCount: Swift::Int32 = 0
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var waitingCount: Swift::Int32
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2867,7 +3002,7 @@ extension Chat {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: users/{user}/pushEndpoints/{push_endpoint}
     public var name: Swift::String {
@@ -2920,7 +3055,9 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PushEndpoint" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", target: nil, redactContent: false, createTime: nil, serverEvents: false, state: .init(rawValue: 0), fault: "", lastSuccessTime: nil, waitingCount: 0, unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       target: Target? = nil,
@@ -2932,7 +3069,7 @@ extension Chat {
       lastSuccessTime: VencejoProtobuf::Google.Timestamp? = nil,
       waitingCount: Swift::Int32 = 0
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, target: target, redactContent: redactContent, createTime: createTime, serverEvents: serverEvents, state: state, fault: fault, lastSuccessTime: lastSuccessTime, waitingCount: waitingCount))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, target: target, redactContent: redactContent, createTime: createTime, serverEvents: serverEvents, state: state, fault: fault, lastSuccessTime: lastSuccessTime, waitingCount: waitingCount, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2951,16 +3088,21 @@ extension Chat {
 
   public struct HttpHookTarget: VencejoProtobuf::Message {
     /// An https URL; http where the operator allows private networks.
-    public var uri: Swift::String = ""
+    public var uri: Swift::String
     /// Requests are signed with HMAC-SHA256 with this secret; told when the
     /// endpoint is made, and never again. Empty: the server makes one.
-    public var signingSecret: Swift::String = ""
-    public var format: VencejoAPI::Chat.HookFormat = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var signingSecret: Swift::String
+    public var format: VencejoAPI::Chat.HookFormat
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.HttpHookTarget" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.uri = ""
+      self.signingSecret = ""
+      self.format = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       uri: Swift::String = "",
       signingSecret: Swift::String = "",
@@ -2969,6 +3111,7 @@ extension Chat {
       self.uri = uri
       self.signingSecret = signingSecret
       self.format = format
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3007,15 +3150,15 @@ extension Chat {
   /// What is posted to a push endpoint.
   public struct PushPayload: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var eventId: Swift::String = ""
+      var eventId: Swift::String
       var eventTime: VencejoProtobuf::Google.Timestamp?
-      var user: Swift::String = ""
+      var user: Swift::String
       var event: Event?
       var message: VencejoAPI::Chat.Message?
-      var totalUnreadCount: Swift::Int32 = 0
-      var chatTitle: Swift::String = ""
-      var actorDisplayName: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var totalUnreadCount: Swift::Int32
+      var chatTitle: Swift::String
+      var actorDisplayName: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -3069,7 +3212,7 @@ extension Chat {
         if !fields.value.eventId.isEmpty { writer.string(10, fields.value.eventId) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// The same when it is sent again.
     public var eventId: Swift::String {
@@ -3094,7 +3237,7 @@ extension Chat {
       get { self.storage.value.message }
       _modify { yield &self.storage.value.message }
     }
-    /// Of a notification: all that is unread, for the badge; 999 stands for more too.
+    /// Of a notification: all that is unread, for the badge.
     public var totalUnreadCount: Swift::Int32 {
       get { self.storage.value.totalUnreadCount }
       _modify { yield &self.storage.value.totalUnreadCount }
@@ -3115,7 +3258,9 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PushPayload" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(eventId: "", eventTime: nil, user: "", event: nil, message: nil, totalUnreadCount: 0, chatTitle: "", actorDisplayName: "", unknownFields: .init()))
+    }
     public init(
       eventId: Swift::String = "",
       eventTime: VencejoProtobuf::Google.Timestamp? = nil,
@@ -3126,7 +3271,7 @@ extension Chat {
       chatTitle: Swift::String = "",
       actorDisplayName: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(eventId: eventId, eventTime: eventTime, user: user, event: event, message: message, totalUnreadCount: totalUnreadCount, chatTitle: chatTitle, actorDisplayName: actorDisplayName))
+      self.storage = VencejoProtobuf::Boxed(Storage(eventId: eventId, eventTime: eventTime, user: user, event: event, message: message, totalUnreadCount: totalUnreadCount, chatTitle: chatTitle, actorDisplayName: actorDisplayName, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -3149,12 +3294,12 @@ extension Chat {
   /// Somebody cannot sign in: send them the code.
   public struct PasswordResetRequested: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var user: Swift::String = ""
-      var handle: Swift::String = ""
-      var email: Swift::String = ""
-      var resetCode: Swift::String = ""
+      var user: Swift::String
+      var handle: Swift::String
+      var email: Swift::String
+      var resetCode: Swift::String
       var expireTime: VencejoProtobuf::Google.Timestamp?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -3180,7 +3325,7 @@ extension Chat {
         if !fields.value.user.isEmpty { writer.string(10, fields.value.user) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: users/{user}
     public var user: Swift::String {
@@ -3210,7 +3355,9 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PasswordResetRequested" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(user: "", handle: "", email: "", resetCode: "", expireTime: nil, unknownFields: .init()))
+    }
     public init(
       user: Swift::String = "",
       handle: Swift::String = "",
@@ -3218,7 +3365,7 @@ extension Chat {
       resetCode: Swift::String = "",
       expireTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(user: user, handle: handle, email: email, resetCode: resetCode, expireTime: expireTime))
+      self.storage = VencejoProtobuf::Boxed(Storage(user: user, handle: handle, email: email, resetCode: resetCode, expireTime: expireTime, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -3233,15 +3380,19 @@ extension Chat {
 
   public struct ReportCreated: VencejoProtobuf::Message {
     public var report: VencejoAPI::Chat.Report?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReportCreated" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.report = nil
+      self.unknownFields = .init()
+    }
     public init(
       report: VencejoAPI::Chat.Report? = nil
     ) {
       self.report = report
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3264,23 +3415,31 @@ extension Chat {
   public struct SubscribeRequest: VencejoProtobuf::Message {
     /// Empty: start now, after the snapshot if one is asked for. Otherwise the
     /// last token that the client has *durably applied*.
-    public var resumeToken: Swift::String = ""
+    public var resumeToken: Swift::String
     /// Ignored with a resume_token, unless the answer is a reset.
     public var snapshot: VencejoAPI::Chat.SnapshotOptions?
     /// Empty: all the caller's chats. Format: chats/{chat}
-    public var chats: [Swift::String] = []
+    public var chats: [Swift::String]
     /// Also stream typing and presence.
-    public var includeEphemeral: Swift::Bool = false
+    public var includeEphemeral: Swift::Bool
     /// Clamped by the server, 5 s to 60 s. Default 20 s.
     public var heartbeatInterval: VencejoProtobuf::Google.Duration?
     /// Treat the stream as proof that this device has received messages, so the
     /// server moves the delivered marker itself.
-    public var autoMarkDelivered: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var autoMarkDelivered: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SubscribeRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.resumeToken = ""
+      self.snapshot = nil
+      self.chats = []
+      self.includeEphemeral = false
+      self.heartbeatInterval = nil
+      self.autoMarkDelivered = false
+      self.unknownFields = .init()
+    }
     public init(
       resumeToken: Swift::String = "",
       snapshot: VencejoAPI::Chat.SnapshotOptions? = nil,
@@ -3295,6 +3454,7 @@ extension Chat {
       self.includeEphemeral = includeEphemeral
       self.heartbeatInterval = heartbeatInterval
       self.autoMarkDelivered = autoMarkDelivered
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3326,20 +3486,25 @@ extension Chat {
 
   public struct SnapshotOptions: VencejoProtobuf::Message {
     /// Chats to send, most recent first; 0 sends no snapshot.
-    public var chatLimit: Swift::Int32 = 0
+    public var chatLimit: Swift::Int32
     /// Newest messages per chat.
-    public var messagesPerChat: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var messagesPerChat: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SnapshotOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chatLimit = 0
+      self.messagesPerChat = 0
+      self.unknownFields = .init()
+    }
     public init(
       chatLimit: Swift::Int32 = 0,
       messagesPerChat: Swift::Int32 = 0
     ) {
       self.chatLimit = chatLimit
       self.messagesPerChat = messagesPerChat
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3376,11 +3541,11 @@ extension Chat {
   /// token in one local transaction can never see half a change.
   public struct SubscribeResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var resumeToken: Swift::String = ""
+      var resumeToken: Swift::String
       var commitTime: VencejoProtobuf::Google.Timestamp?
-      var historical: Swift::Bool = false
+      var historical: Swift::Bool
       var event: Event?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -3545,7 +3710,7 @@ extension Chat {
         if !fields.value.resumeToken.isEmpty { writer.string(10, fields.value.resumeToken) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Position after this frame. Empty on ephemeral frames and inside a group.
     public var resumeToken: Swift::String {
@@ -3572,14 +3737,16 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SubscribeResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(resumeToken: "", commitTime: nil, historical: false, event: nil, unknownFields: .init()))
+    }
     public init(
       resumeToken: Swift::String = "",
       commitTime: VencejoProtobuf::Google.Timestamp? = nil,
       historical: Swift::Bool = false,
       event: Event? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(resumeToken: resumeToken, commitTime: commitTime, historical: historical, event: event))
+      self.storage = VencejoProtobuf::Boxed(Storage(resumeToken: resumeToken, commitTime: commitTime, historical: historical, event: event, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -3618,13 +3785,18 @@ extension Chat {
   /// Full state of one chat, with its newest messages in ascending order.
   public struct ChatSnapshotEvent: VencejoProtobuf::Message {
     public var chat: VencejoAPI::Chat.Chat?
-    public var messages: [VencejoAPI::Chat.Message] = []
-    public var hasOlderMessages: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var messages: [VencejoAPI::Chat.Message]
+    public var hasOlderMessages: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatSnapshotEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = nil
+      self.messages = []
+      self.hasOlderMessages = false
+      self.unknownFields = .init()
+    }
     public init(
       chat: VencejoAPI::Chat.Chat? = nil,
       messages: [VencejoAPI::Chat.Message] = [],
@@ -3633,6 +3805,7 @@ extension Chat {
       self.chat = chat
       self.messages = messages
       self.hasOlderMessages = hasOlderMessages
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3659,20 +3832,24 @@ extension Chat {
   /// Everything committed before the call (or before the resume token was
   /// issued, plus the missed events) has been sent. What follows is live.
   public struct CaughtUpEvent: VencejoProtobuf::Message {
-    public var replayedEventCount: Swift::Int64 = 0
-    /// Of all chats; 999 stands for more too. GetUnreadSummary counts on.
-    public var totalUnreadCount: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var replayedEventCount: Swift::Int64
+    public var totalUnreadCount: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CaughtUpEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.replayedEventCount = 0
+      self.totalUnreadCount = 0
+      self.unknownFields = .init()
+    }
     public init(
       replayedEventCount: Swift::Int64 = 0,
       totalUnreadCount: Swift::Int32 = 0
     ) {
       self.replayedEventCount = replayedEventCount
       self.totalUnreadCount = totalUnreadCount
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3709,15 +3886,19 @@ extension Chat {
   /// while the stream is open.
   public struct HeartbeatEvent: VencejoProtobuf::Message {
     public var serverTime: VencejoProtobuf::Google.Timestamp?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.HeartbeatEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.serverTime = nil
+      self.unknownFields = .init()
+    }
     public init(
       serverTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
       self.serverTime = serverTime
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3740,16 +3921,20 @@ extension Chat {
   /// The token cannot be honoured. The client must drop its cache (keeping unsent
   /// messages and drafts) and apply the snapshot that follows.
   public struct ResetEvent: VencejoProtobuf::Message {
-    public var reason: VencejoAPI::Chat.ResetReason = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var reason: VencejoAPI::Chat.ResetReason
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ResetEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.reason = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       reason: VencejoAPI::Chat.ResetReason = .init(rawValue: 0)
     ) {
       self.reason = reason
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3780,19 +3965,24 @@ extension Chat {
   /// Last frame before the server ends the stream on purpose. Reconnect with the
   /// last token after retry_delay.
   public struct ClosingEvent: VencejoProtobuf::Message {
-    public var reason: VencejoAPI::Chat.CloseReason = .init(rawValue: 0)
+    public var reason: VencejoAPI::Chat.CloseReason
     public var retryDelay: VencejoProtobuf::Google.Duration?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ClosingEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.reason = .init(rawValue: 0)
+      self.retryDelay = nil
+      self.unknownFields = .init()
+    }
     public init(
       reason: VencejoAPI::Chat.CloseReason = .init(rawValue: 0),
       retryDelay: VencejoProtobuf::Google.Duration? = nil
     ) {
       self.reason = reason
       self.retryDelay = retryDelay
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3819,15 +4009,19 @@ extension Chat {
   /// client counts a created message by the rule of UnreadState.
   public struct MessageCreatedEvent: VencejoProtobuf::Message {
     public var message: VencejoAPI::Chat.Message?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MessageCreatedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.message = nil
+      self.unknownFields = .init()
+    }
     public init(
       message: VencejoAPI::Chat.Message? = nil
     ) {
       self.message = message
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3850,17 +4044,22 @@ extension Chat {
   public struct MessageUpdatedEvent: VencejoProtobuf::Message {
     public var message: VencejoAPI::Chat.Message?
     public var changedFields: VencejoProtobuf::Google.FieldMask?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MessageUpdatedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.message = nil
+      self.changedFields = nil
+      self.unknownFields = .init()
+    }
     public init(
       message: VencejoAPI::Chat.Message? = nil,
       changedFields: VencejoProtobuf::Google.FieldMask? = nil
     ) {
       self.message = message
       self.changedFields = changedFields
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3883,15 +4082,21 @@ extension Chat {
   }
 
   public struct MessagesDeletedEvent: VencejoProtobuf::Message {
-    public var chat: Swift::String = ""
-    public var ranges: [VencejoAPI::Chat.SequenceRange] = []
-    public var scope: VencejoAPI::Chat.DeleteScope = .init(rawValue: 0)
-    public var actor: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var chat: Swift::String
+    public var ranges: [VencejoAPI::Chat.SequenceRange]
+    public var scope: VencejoAPI::Chat.DeleteScope
+    public var actor: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MessagesDeletedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = ""
+      self.ranges = []
+      self.scope = .init(rawValue: 0)
+      self.actor = ""
+      self.unknownFields = .init()
+    }
     public init(
       chat: Swift::String = "",
       ranges: [VencejoAPI::Chat.SequenceRange] = [],
@@ -3902,6 +4107,7 @@ extension Chat {
       self.ranges = ranges
       self.scope = scope
       self.actor = actor
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3929,19 +4135,24 @@ extension Chat {
 
   /// Both ends included.
   public struct SequenceRange: VencejoProtobuf::Message {
-    public var firstSequence: Swift::Int64 = 0
-    public var lastSequence: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var firstSequence: Swift::Int64
+    public var lastSequence: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SequenceRange" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.firstSequence = 0
+      self.lastSequence = 0
+      self.unknownFields = .init()
+    }
     public init(
       firstSequence: Swift::Int64 = 0,
       lastSequence: Swift::Int64 = 0
     ) {
       self.firstSequence = firstSequence
       self.lastSequence = lastSequence
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3974,17 +4185,24 @@ extension Chat {
   }
 
   public struct ReactionChangedEvent: VencejoProtobuf::Message {
-    public var message: Swift::String = ""
-    public var sequence: Swift::Int64 = 0
-    public var user: Swift::String = ""
+    public var message: Swift::String
+    public var sequence: Swift::Int64
+    public var user: Swift::String
     /// Empty: removed.
-    public var emoji: Swift::String = ""
-    public var reactions: [VencejoAPI::Chat.ReactionSummary] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var emoji: Swift::String
+    public var reactions: [VencejoAPI::Chat.ReactionSummary]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReactionChangedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.message = ""
+      self.sequence = 0
+      self.user = ""
+      self.emoji = ""
+      self.reactions = []
+      self.unknownFields = .init()
+    }
     public init(
       message: Swift::String = "",
       sequence: Swift::Int64 = 0,
@@ -3997,6 +4215,7 @@ extension Chat {
       self.user = user
       self.emoji = emoji
       self.reactions = reactions
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4026,15 +4245,19 @@ extension Chat {
 
   public struct ChatUpsertedEvent: VencejoProtobuf::Message {
     public var chat: VencejoAPI::Chat.Chat?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatUpsertedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = nil
+      self.unknownFields = .init()
+    }
     public init(
       chat: VencejoAPI::Chat.Chat? = nil
     ) {
       self.chat = chat
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4055,19 +4278,24 @@ extension Chat {
   }
 
   public struct ChatRemovedEvent: VencejoProtobuf::Message {
-    public var chat: Swift::String = ""
-    public var reason: VencejoAPI::Chat.ChatRemovalReason = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var chat: Swift::String
+    public var reason: VencejoAPI::Chat.ChatRemovalReason
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatRemovedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = ""
+      self.reason = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       chat: Swift::String = "",
       reason: VencejoAPI::Chat.ChatRemovalReason = .init(rawValue: 0)
     ) {
       self.chat = chat
       self.reason = reason
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4102,14 +4330,19 @@ extension Chat {
   /// Members of a group, and in a channel its administrators, hear of all; readers
   /// of a channel only of themselves. Markers are withheld.
   public struct MemberChangedEvent: VencejoProtobuf::Message {
-    public var chat: Swift::String = ""
+    public var chat: Swift::String
     public var member: VencejoAPI::Chat.Member?
-    public var memberCount: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var memberCount: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MemberChangedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = ""
+      self.member = nil
+      self.memberCount = 0
+      self.unknownFields = .init()
+    }
     public init(
       chat: Swift::String = "",
       member: VencejoAPI::Chat.Member? = nil,
@@ -4118,6 +4351,7 @@ extension Chat {
       self.chat = chat
       self.member = member
       self.memberCount = memberCount
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4144,7 +4378,7 @@ extension Chat {
   public struct SettingsChangedEvent: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var settings: VencejoAPI::Chat.ChatSettings?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -4162,7 +4396,7 @@ extension Chat {
         if let value = fields.value.settings { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var settings: VencejoAPI::Chat.ChatSettings? {
       get { self.storage.value.settings }
@@ -4175,11 +4409,13 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SettingsChangedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(settings: nil, unknownFields: .init()))
+    }
     public init(
       settings: VencejoAPI::Chat.ChatSettings? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(settings: settings))
+      self.storage = VencejoProtobuf::Boxed(Storage(settings: settings, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -4194,15 +4430,21 @@ extension Chat {
 
   /// Coalesced: within one flush only the furthest marker per member is sent.
   public struct ReceiptMovedEvent: VencejoProtobuf::Message {
-    public var chat: Swift::String = ""
-    public var user: Swift::String = ""
-    public var readSequence: Swift::Int64 = 0
-    public var deliveredSequence: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var chat: Swift::String
+    public var user: Swift::String
+    public var readSequence: Swift::Int64
+    public var deliveredSequence: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReceiptMovedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = ""
+      self.user = ""
+      self.readSequence = 0
+      self.deliveredSequence = 0
+      self.unknownFields = .init()
+    }
     public init(
       chat: Swift::String = "",
       user: Swift::String = "",
@@ -4213,6 +4455,7 @@ extension Chat {
       self.user = user
       self.readSequence = readSequence
       self.deliveredSequence = deliveredSequence
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4255,17 +4498,22 @@ extension Chat {
   /// The caller's marker moved, here or on another device, or countable messages
   /// went away.
   public struct UnreadChangedEvent: VencejoProtobuf::Message {
-    public var chat: Swift::String = ""
+    public var chat: Swift::String
     public var unread: VencejoAPI::Chat.UnreadState?
-    /// Of all chats; 999 stands for more too.
-    public var totalUnreadCount: Swift::Int32 = 0
+    public var totalUnreadCount: Swift::Int32
     /// The caller's marker, also where no receipt tells it.
-    public var readSequence: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var readSequence: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UnreadChangedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = ""
+      self.unread = nil
+      self.totalUnreadCount = 0
+      self.readSequence = 0
+      self.unknownFields = .init()
+    }
     public init(
       chat: Swift::String = "",
       unread: VencejoAPI::Chat.UnreadState? = nil,
@@ -4276,6 +4524,7 @@ extension Chat {
       self.unread = unread
       self.totalUnreadCount = totalUnreadCount
       self.readSequence = readSequence
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4303,15 +4552,19 @@ extension Chat {
 
   public struct ProfileChangedEvent: VencejoProtobuf::Message {
     public var profile: VencejoAPI::Chat.Profile?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ProfileChangedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.profile = nil
+      self.unknownFields = .init()
+    }
     public init(
       profile: VencejoAPI::Chat.Profile? = nil
     ) {
       self.profile = profile
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4333,15 +4586,19 @@ extension Chat {
 
   public struct NotificationCreatedEvent: VencejoProtobuf::Message {
     public var notification: VencejoAPI::Chat.Notification?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.NotificationCreatedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.notification = nil
+      self.unknownFields = .init()
+    }
     public init(
       notification: VencejoAPI::Chat.Notification? = nil
     ) {
       self.notification = notification
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4362,19 +4619,24 @@ extension Chat {
   }
 
   public struct NotificationsReadEvent: VencejoProtobuf::Message {
-    public var names: [Swift::String] = []
-    public var unreadCount: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var names: [Swift::String]
+    public var unreadCount: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.NotificationsReadEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.names = []
+      self.unreadCount = 0
+      self.unknownFields = .init()
+    }
     public init(
       names: [Swift::String] = [],
       unreadCount: Swift::Int32 = 0
     ) {
       self.names = names
       self.unreadCount = unreadCount
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4397,16 +4659,22 @@ extension Chat {
   }
 
   public struct TypingEvent: VencejoProtobuf::Message {
-    public var chat: Swift::String = ""
-    public var user: Swift::String = ""
-    public var state: VencejoAPI::Chat.TypingState = .init(rawValue: 0)
+    public var chat: Swift::String
+    public var user: Swift::String
+    public var state: VencejoAPI::Chat.TypingState
     /// Forget it after this.
     public var ttl: VencejoProtobuf::Google.Duration?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.TypingEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = ""
+      self.user = ""
+      self.state = .init(rawValue: 0)
+      self.ttl = nil
+      self.unknownFields = .init()
+    }
     public init(
       chat: Swift::String = "",
       user: Swift::String = "",
@@ -4417,6 +4685,7 @@ extension Chat {
       self.user = user
       self.state = state
       self.ttl = ttl
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4443,19 +4712,24 @@ extension Chat {
   }
 
   public struct PresenceEvent: VencejoProtobuf::Message {
-    public var user: Swift::String = ""
+    public var user: Swift::String
     public var presence: VencejoAPI::Chat.Presence?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PresenceEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.user = ""
+      self.presence = nil
+      self.unknownFields = .init()
+    }
     public init(
       user: Swift::String = "",
       presence: VencejoAPI::Chat.Presence? = nil
     ) {
       self.user = user
       self.presence = presence
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4478,14 +4752,19 @@ extension Chat {
   }
 
   public struct ListEventsRequest: VencejoProtobuf::Message {
-    public var resumeToken: Swift::String = ""
-    public var pageSize: Swift::Int32 = 0
-    public var chats: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var resumeToken: Swift::String
+    public var pageSize: Swift::Int32
+    public var chats: [Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListEventsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.resumeToken = ""
+      self.pageSize = 0
+      self.chats = []
+      self.unknownFields = .init()
+    }
     public init(
       resumeToken: Swift::String = "",
       pageSize: Swift::Int32 = 0,
@@ -4494,6 +4773,7 @@ extension Chat {
       self.resumeToken = resumeToken
       self.pageSize = pageSize
       self.chats = chats
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4518,15 +4798,20 @@ extension Chat {
   }
 
   public struct ListEventsResponse: VencejoProtobuf::Message {
-    public var events: [VencejoAPI::Chat.SubscribeResponse] = []
+    public var events: [VencejoAPI::Chat.SubscribeResponse]
     /// Use it for the next call or for Subscribe. Never empty.
-    public var resumeToken: Swift::String = ""
-    public var moreAvailable: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var resumeToken: Swift::String
+    public var moreAvailable: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListEventsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.events = []
+      self.resumeToken = ""
+      self.moreAvailable = false
+      self.unknownFields = .init()
+    }
     public init(
       events: [VencejoAPI::Chat.SubscribeResponse] = [],
       resumeToken: Swift::String = "",
@@ -4535,6 +4820,7 @@ extension Chat {
       self.events = events
       self.resumeToken = resumeToken
       self.moreAvailable = moreAvailable
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4559,16 +4845,20 @@ extension Chat {
   }
 
   public struct GetProfileRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetProfileRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4598,15 +4888,19 @@ extension Chat {
 
   public struct GetProfileResponse: VencejoProtobuf::Message {
     public var profile: VencejoAPI::Chat.Profile?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetProfileResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.profile = nil
+      self.unknownFields = .init()
+    }
     public init(
       profile: VencejoAPI::Chat.Profile? = nil
     ) {
       self.profile = profile
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4628,16 +4922,20 @@ extension Chat {
 
   public struct BatchGetProfilesRequest: VencejoProtobuf::Message {
     /// At most 200.
-    public var names: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var names: [Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.BatchGetProfilesRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.names = []
+      self.unknownFields = .init()
+    }
     public init(
       names: [Swift::String] = []
     ) {
       self.names = names
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4658,16 +4956,20 @@ extension Chat {
   }
 
   public struct BatchGetProfilesResponse: VencejoProtobuf::Message {
-    public var profiles: [VencejoAPI::Chat.Profile] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var profiles: [VencejoAPI::Chat.Profile]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.BatchGetProfilesResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.profiles = []
+      self.unknownFields = .init()
+    }
     public init(
       profiles: [VencejoAPI::Chat.Profile] = []
     ) {
       self.profiles = profiles
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4690,12 +4992,17 @@ extension Chat {
   public struct UpdateProfileRequest: VencejoProtobuf::Message {
     public var profile: VencejoAPI::Chat.Profile?
     public var updateMask: VencejoProtobuf::Google.FieldMask?
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateProfileRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.profile = nil
+      self.updateMask = nil
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       profile: VencejoAPI::Chat.Profile? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil,
@@ -4704,6 +5011,7 @@ extension Chat {
       self.profile = profile
       self.updateMask = updateMask
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4729,15 +5037,19 @@ extension Chat {
 
   public struct UpdateProfileResponse: VencejoProtobuf::Message {
     public var profile: VencejoAPI::Chat.Profile?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateProfileResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.profile = nil
+      self.unknownFields = .init()
+    }
     public init(
       profile: VencejoAPI::Chat.Profile? = nil
     ) {
       self.profile = profile
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4758,14 +5070,19 @@ extension Chat {
   }
 
   public struct SearchProfilesRequest: VencejoProtobuf::Message {
-    public var query: Swift::String = ""
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var query: Swift::String
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchProfilesRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.query = ""
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       query: Swift::String = "",
       pageSize: Swift::Int32 = 0,
@@ -4774,6 +5091,7 @@ extension Chat {
       self.query = query
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4810,19 +5128,24 @@ extension Chat {
   }
 
   public struct SearchProfilesResponse: VencejoProtobuf::Message {
-    public var profiles: [VencejoAPI::Chat.Profile] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var profiles: [VencejoAPI::Chat.Profile]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchProfilesResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.profiles = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       profiles: [VencejoAPI::Chat.Profile] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.profiles = profiles
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4845,16 +5168,20 @@ extension Chat {
   }
 
   public struct BlockUserRequest: VencejoProtobuf::Message {
-    public var user: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var user: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.BlockUserRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.user = ""
+      self.unknownFields = .init()
+    }
     public init(
       user: Swift::String = ""
     ) {
       self.user = user
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4883,11 +5210,13 @@ extension Chat {
   }
 
   public struct BlockUserResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.BlockUserResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -4911,16 +5240,20 @@ extension Chat {
   }
 
   public struct UnblockUserRequest: VencejoProtobuf::Message {
-    public var user: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var user: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UnblockUserRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.user = ""
+      self.unknownFields = .init()
+    }
     public init(
       user: Swift::String = ""
     ) {
       self.user = user
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4949,11 +5282,13 @@ extension Chat {
   }
 
   public struct UnblockUserResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UnblockUserResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -4977,19 +5312,24 @@ extension Chat {
   }
 
   public struct ListBlockedUsersRequest: VencejoProtobuf::Message {
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListBlockedUsersRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       pageSize: Swift::Int32 = 0,
       pageToken: Swift::String = ""
     ) {
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5022,19 +5362,24 @@ extension Chat {
   }
 
   public struct ListBlockedUsersResponse: VencejoProtobuf::Message {
-    public var profiles: [VencejoAPI::Chat.Profile] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var profiles: [VencejoAPI::Chat.Profile]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListBlockedUsersResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.profiles = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       profiles: [VencejoAPI::Chat.Profile] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.profiles = profiles
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5057,15 +5402,20 @@ extension Chat {
   }
 
   public struct CreateChatRequest: VencejoProtobuf::Message {
-    public var requestId: Swift::String = ""
+    public var requestId: Swift::String
     public var chat: VencejoAPI::Chat.Chat?
     /// Format: users/{user}. Exactly one for a direct chat.
-    public var members: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var members: [Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreateChatRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.requestId = ""
+      self.chat = nil
+      self.members = []
+      self.unknownFields = .init()
+    }
     public init(
       requestId: Swift::String = "",
       chat: VencejoAPI::Chat.Chat? = nil,
@@ -5074,6 +5424,7 @@ extension Chat {
       self.requestId = requestId
       self.chat = chat
       self.members = members
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5100,13 +5451,18 @@ extension Chat {
   public struct CreateChatResponse: VencejoProtobuf::Message {
     public var chat: VencejoAPI::Chat.Chat?
     /// False when an existing direct chat was returned.
-    public var created: Swift::Bool = false
-    public var failures: [VencejoAPI::Chat.MemberFailure] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var created: Swift::Bool
+    public var failures: [VencejoAPI::Chat.MemberFailure]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreateChatResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = nil
+      self.created = false
+      self.failures = []
+      self.unknownFields = .init()
+    }
     public init(
       chat: VencejoAPI::Chat.Chat? = nil,
       created: Swift::Bool = false,
@@ -5115,6 +5471,7 @@ extension Chat {
       self.chat = chat
       self.created = created
       self.failures = failures
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5139,19 +5496,24 @@ extension Chat {
   }
 
   public struct MemberFailure: VencejoProtobuf::Message {
-    public var user: Swift::String = ""
+    public var user: Swift::String
     public var status: VencejoAPI::Chat.ItemStatus?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MemberFailure" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.user = ""
+      self.status = nil
+      self.unknownFields = .init()
+    }
     public init(
       user: Swift::String = "",
       status: VencejoAPI::Chat.ItemStatus? = nil
     ) {
       self.user = user
       self.status = status
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5175,19 +5537,24 @@ extension Chat {
 
   /// Wire compatible with google.rpc.Status.
   public struct ItemStatus: VencejoProtobuf::Message {
-    public var code: Swift::Int32 = 0
-    public var message: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var code: Swift::Int32
+    public var message: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ItemStatus" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.code = 0
+      self.message = ""
+      self.unknownFields = .init()
+    }
     public init(
       code: Swift::Int32 = 0,
       message: Swift::String = ""
     ) {
       self.code = code
       self.message = message
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5220,16 +5587,20 @@ extension Chat {
   }
 
   public struct GetChatRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetChatRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5259,15 +5630,19 @@ extension Chat {
 
   public struct GetChatResponse: VencejoProtobuf::Message {
     public var chat: VencejoAPI::Chat.Chat?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetChatResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = nil
+      self.unknownFields = .init()
+    }
     public init(
       chat: VencejoAPI::Chat.Chat? = nil
     ) {
       self.chat = chat
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5288,19 +5663,24 @@ extension Chat {
   }
 
   public struct ListChatsRequest: VencejoProtobuf::Message {
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListChatsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       pageSize: Swift::Int32 = 0,
       pageToken: Swift::String = ""
     ) {
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5333,15 +5713,20 @@ extension Chat {
   }
 
   public struct ListChatsResponse: VencejoProtobuf::Message {
-    public var chats: [VencejoAPI::Chat.Chat] = []
-    public var nextPageToken: Swift::String = ""
+    public var chats: [VencejoAPI::Chat.Chat]
+    public var nextPageToken: Swift::String
     /// Subscribe from here to miss nothing. Set on the first page only.
-    public var resumeToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var resumeToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListChatsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chats = []
+      self.nextPageToken = ""
+      self.resumeToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       chats: [VencejoAPI::Chat.Chat] = [],
       nextPageToken: Swift::String = "",
@@ -5350,6 +5735,7 @@ extension Chat {
       self.chats = chats
       self.nextPageToken = nextPageToken
       self.resumeToken = resumeToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5376,12 +5762,17 @@ extension Chat {
   public struct UpdateChatRequest: VencejoProtobuf::Message {
     public var chat: VencejoAPI::Chat.Chat?
     public var updateMask: VencejoProtobuf::Google.FieldMask?
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateChatRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = nil
+      self.updateMask = nil
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       chat: VencejoAPI::Chat.Chat? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil,
@@ -5390,6 +5781,7 @@ extension Chat {
       self.chat = chat
       self.updateMask = updateMask
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5415,15 +5807,19 @@ extension Chat {
 
   public struct UpdateChatResponse: VencejoProtobuf::Message {
     public var chat: VencejoAPI::Chat.Chat?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateChatResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = nil
+      self.unknownFields = .init()
+    }
     public init(
       chat: VencejoAPI::Chat.Chat? = nil
     ) {
       self.chat = chat
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5444,14 +5840,19 @@ extension Chat {
   }
 
   public struct DeleteChatRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var etag: Swift::String = ""
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var etag: Swift::String
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeleteChatRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.etag = ""
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       etag: Swift::String = "",
@@ -5460,6 +5861,7 @@ extension Chat {
       self.name = name
       self.etag = etag
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5496,11 +5898,13 @@ extension Chat {
   }
 
   public struct DeleteChatResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeleteChatResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -5524,15 +5928,20 @@ extension Chat {
   }
 
   public struct LeaveChatRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
+    public var name: Swift::String
     /// Required when the caller is the only owner. Format: users/{user}
-    public var newOwner: Swift::String = ""
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var newOwner: Swift::String
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.LeaveChatRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.newOwner = ""
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       newOwner: Swift::String = "",
@@ -5541,6 +5950,7 @@ extension Chat {
       self.name = name
       self.newOwner = newOwner
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5577,11 +5987,13 @@ extension Chat {
   }
 
   public struct LeaveChatResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.LeaveChatResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -5605,15 +6017,21 @@ extension Chat {
   }
 
   public struct ClearChatRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var upToSequence: Swift::Int64 = 0
-    public var keepStarred: Swift::Bool = false
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var upToSequence: Swift::Int64
+    public var keepStarred: Swift::Bool
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ClearChatRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.upToSequence = 0
+      self.keepStarred = false
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       upToSequence: Swift::Int64 = 0,
@@ -5624,6 +6042,7 @@ extension Chat {
       self.upToSequence = upToSequence
       self.keepStarred = keepStarred
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5665,15 +6084,19 @@ extension Chat {
 
   public struct ClearChatResponse: VencejoProtobuf::Message {
     public var chat: VencejoAPI::Chat.Chat?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ClearChatResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = nil
+      self.unknownFields = .init()
+    }
     public init(
       chat: VencejoAPI::Chat.Chat? = nil
     ) {
       self.chat = chat
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5697,7 +6120,7 @@ extension Chat {
     struct Storage: Swift::Sendable {
       var settings: VencejoAPI::Chat.ChatSettings?
       var updateMask: VencejoProtobuf::Google.FieldMask?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -5717,7 +6140,7 @@ extension Chat {
         if let value = fields.value.settings { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var settings: VencejoAPI::Chat.ChatSettings? {
       get { self.storage.value.settings }
@@ -5734,12 +6157,14 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateChatSettingsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(settings: nil, updateMask: nil, unknownFields: .init()))
+    }
     public init(
       settings: VencejoAPI::Chat.ChatSettings? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(settings: settings, updateMask: updateMask))
+      self.storage = VencejoProtobuf::Boxed(Storage(settings: settings, updateMask: updateMask, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -5755,7 +6180,7 @@ extension Chat {
   public struct UpdateChatSettingsResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var settings: VencejoAPI::Chat.ChatSettings?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -5773,7 +6198,7 @@ extension Chat {
         if let value = fields.value.settings { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var settings: VencejoAPI::Chat.ChatSettings? {
       get { self.storage.value.settings }
@@ -5786,11 +6211,13 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateChatSettingsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(settings: nil, unknownFields: .init()))
+    }
     public init(
       settings: VencejoAPI::Chat.ChatSettings? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(settings: settings))
+      self.storage = VencejoProtobuf::Boxed(Storage(settings: settings, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -5805,14 +6232,19 @@ extension Chat {
 
   public struct ListMembersRequest: VencejoProtobuf::Message {
     /// Format: chats/{chat}
-    public var parent: Swift::String = ""
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var parent: Swift::String
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListMembersRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       pageSize: Swift::Int32 = 0,
@@ -5821,6 +6253,7 @@ extension Chat {
       self.parent = parent
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5857,14 +6290,19 @@ extension Chat {
   }
 
   public struct ListMembersResponse: VencejoProtobuf::Message {
-    public var members: [VencejoAPI::Chat.Member] = []
-    public var nextPageToken: Swift::String = ""
-    public var totalSize: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var members: [VencejoAPI::Chat.Member]
+    public var nextPageToken: Swift::String
+    public var totalSize: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListMembersResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.members = []
+      self.nextPageToken = ""
+      self.totalSize = 0
+      self.unknownFields = .init()
+    }
     public init(
       members: [VencejoAPI::Chat.Member] = [],
       nextPageToken: Swift::String = "",
@@ -5873,6 +6311,7 @@ extension Chat {
       self.members = members
       self.nextPageToken = nextPageToken
       self.totalSize = totalSize
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5897,15 +6336,21 @@ extension Chat {
   }
 
   public struct AddMembersRequest: VencejoProtobuf::Message {
-    public var parent: Swift::String = ""
-    public var users: [Swift::String] = []
-    public var role: VencejoAPI::Chat.MemberRole = .init(rawValue: 0)
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var parent: Swift::String
+    public var users: [Swift::String]
+    public var role: VencejoAPI::Chat.MemberRole
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AddMembersRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.users = []
+      self.role = .init(rawValue: 0)
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       users: [Swift::String] = [],
@@ -5916,6 +6361,7 @@ extension Chat {
       self.users = users
       self.role = role
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5942,19 +6388,24 @@ extension Chat {
   }
 
   public struct AddMembersResponse: VencejoProtobuf::Message {
-    public var members: [VencejoAPI::Chat.Member] = []
-    public var failures: [VencejoAPI::Chat.MemberFailure] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var members: [VencejoAPI::Chat.Member]
+    public var failures: [VencejoAPI::Chat.MemberFailure]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AddMembersResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.members = []
+      self.failures = []
+      self.unknownFields = .init()
+    }
     public init(
       members: [VencejoAPI::Chat.Member] = [],
       failures: [VencejoAPI::Chat.MemberFailure] = []
     ) {
       self.members = members
       self.failures = failures
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5979,12 +6430,17 @@ extension Chat {
   public struct UpdateMemberRequest: VencejoProtobuf::Message {
     public var member: VencejoAPI::Chat.Member?
     public var updateMask: VencejoProtobuf::Google.FieldMask?
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateMemberRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.member = nil
+      self.updateMask = nil
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       member: VencejoAPI::Chat.Member? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil,
@@ -5993,6 +6449,7 @@ extension Chat {
       self.member = member
       self.updateMask = updateMask
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6018,15 +6475,19 @@ extension Chat {
 
   public struct UpdateMemberResponse: VencejoProtobuf::Message {
     public var member: VencejoAPI::Chat.Member?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateMemberResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.member = nil
+      self.unknownFields = .init()
+    }
     public init(
       member: VencejoAPI::Chat.Member? = nil
     ) {
       self.member = member
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6047,14 +6508,19 @@ extension Chat {
   }
 
   public struct RemoveMemberRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var ban: Swift::Bool = false
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var ban: Swift::Bool
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.RemoveMemberRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.ban = false
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       ban: Swift::Bool = false,
@@ -6063,6 +6529,7 @@ extension Chat {
       self.name = name
       self.ban = ban
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6099,11 +6566,13 @@ extension Chat {
   }
 
   public struct RemoveMemberResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.RemoveMemberResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -6127,14 +6596,19 @@ extension Chat {
   }
 
   public struct CreateInviteRequest: VencejoProtobuf::Message {
-    public var parent: Swift::String = ""
+    public var parent: Swift::String
     public var invite: VencejoAPI::Chat.Invite?
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreateInviteRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.invite = nil
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       invite: VencejoAPI::Chat.Invite? = nil,
@@ -6143,6 +6617,7 @@ extension Chat {
       self.parent = parent
       self.invite = invite
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6168,15 +6643,19 @@ extension Chat {
 
   public struct CreateInviteResponse: VencejoProtobuf::Message {
     public var invite: VencejoAPI::Chat.Invite?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreateInviteResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.invite = nil
+      self.unknownFields = .init()
+    }
     public init(
       invite: VencejoAPI::Chat.Invite? = nil
     ) {
       self.invite = invite
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6197,14 +6676,19 @@ extension Chat {
   }
 
   public struct ListInvitesRequest: VencejoProtobuf::Message {
-    public var parent: Swift::String = ""
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var parent: Swift::String
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListInvitesRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       pageSize: Swift::Int32 = 0,
@@ -6213,6 +6697,7 @@ extension Chat {
       self.parent = parent
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6249,19 +6734,24 @@ extension Chat {
   }
 
   public struct ListInvitesResponse: VencejoProtobuf::Message {
-    public var invites: [VencejoAPI::Chat.Invite] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var invites: [VencejoAPI::Chat.Invite]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListInvitesResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.invites = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       invites: [VencejoAPI::Chat.Invite] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.invites = invites
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6284,16 +6774,20 @@ extension Chat {
   }
 
   public struct RevokeInviteRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.RevokeInviteRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6322,11 +6816,13 @@ extension Chat {
   }
 
   public struct RevokeInviteResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.RevokeInviteResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -6350,19 +6846,24 @@ extension Chat {
   }
 
   public struct JoinChatRequest: VencejoProtobuf::Message {
-    public var inviteCode: Swift::String = ""
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var inviteCode: Swift::String
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.JoinChatRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.inviteCode = ""
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       inviteCode: Swift::String = "",
       requestId: Swift::String = ""
     ) {
       self.inviteCode = inviteCode
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6396,18 +6897,23 @@ extension Chat {
 
   public struct JoinChatResponse: VencejoProtobuf::Message {
     public var chat: VencejoAPI::Chat.Chat?
-    public var pendingApproval: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var pendingApproval: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.JoinChatResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = nil
+      self.pendingApproval = false
+      self.unknownFields = .init()
+    }
     public init(
       chat: VencejoAPI::Chat.Chat? = nil,
       pendingApproval: Swift::Bool = false
     ) {
       self.chat = chat
       self.pendingApproval = pendingApproval
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6431,15 +6937,21 @@ extension Chat {
 
   public struct JoinRequest: VencejoProtobuf::Message {
     /// Format: chats/{chat}/joinRequests/{user}
-    public var name: Swift::String = ""
-    public var user: Swift::String = ""
-    public var invite: Swift::String = ""
+    public var name: Swift::String
+    public var user: Swift::String
+    public var invite: Swift::String
     public var createTime: VencejoProtobuf::Google.Timestamp?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.JoinRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.user = ""
+      self.invite = ""
+      self.createTime = nil
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       user: Swift::String = "",
@@ -6450,6 +6962,7 @@ extension Chat {
       self.user = user
       self.invite = invite
       self.createTime = createTime
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6476,14 +6989,19 @@ extension Chat {
   }
 
   public struct ListJoinRequestsRequest: VencejoProtobuf::Message {
-    public var parent: Swift::String = ""
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var parent: Swift::String
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListJoinRequestsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       pageSize: Swift::Int32 = 0,
@@ -6492,6 +7010,7 @@ extension Chat {
       self.parent = parent
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6528,19 +7047,24 @@ extension Chat {
   }
 
   public struct ListJoinRequestsResponse: VencejoProtobuf::Message {
-    public var joinRequests: [VencejoAPI::Chat.JoinRequest] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var joinRequests: [VencejoAPI::Chat.JoinRequest]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListJoinRequestsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.joinRequests = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       joinRequests: [VencejoAPI::Chat.JoinRequest] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.joinRequests = joinRequests
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6563,19 +7087,24 @@ extension Chat {
   }
 
   public struct AnswerJoinRequestRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var approve: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var approve: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AnswerJoinRequestRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.approve = false
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       approve: Swift::Bool = false
     ) {
       self.name = name
       self.approve = approve
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6610,15 +7139,19 @@ extension Chat {
   public struct AnswerJoinRequestResponse: VencejoProtobuf::Message {
     /// Set when approved.
     public var member: VencejoAPI::Chat.Member?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AnswerJoinRequestResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.member = nil
+      self.unknownFields = .init()
+    }
     public init(
       member: VencejoAPI::Chat.Member? = nil
     ) {
       self.member = member
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6640,13 +7173,13 @@ extension Chat {
 
   public struct SendMessageRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var parent: Swift::String = ""
-      var messageId: Swift::String = ""
+      var parent: Swift::String
+      var messageId: Swift::String
       var content: VencejoAPI::Chat.MessageContent?
-      var replyTo: Swift::String = ""
-      var silent: Swift::Bool = false
+      var replyTo: Swift::String
+      var silent: Swift::Bool
       var clientTime: VencejoProtobuf::Google.Timestamp?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -6674,7 +7207,7 @@ extension Chat {
         if !fields.value.parent.isEmpty { writer.string(10, fields.value.parent) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: chats/{chat}
     public var parent: Swift::String {
@@ -6711,7 +7244,9 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SendMessageRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(parent: "", messageId: "", content: nil, replyTo: "", silent: false, clientTime: nil, unknownFields: .init()))
+    }
     public init(
       parent: Swift::String = "",
       messageId: Swift::String = "",
@@ -6720,7 +7255,7 @@ extension Chat {
       silent: Swift::Bool = false,
       clientTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(parent: parent, messageId: messageId, content: content, replyTo: replyTo, silent: silent, clientTime: clientTime))
+      self.storage = VencejoProtobuf::Boxed(Storage(parent: parent, messageId: messageId, content: content, replyTo: replyTo, silent: silent, clientTime: clientTime, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -6736,18 +7271,23 @@ extension Chat {
   public struct SendMessageResponse: VencejoProtobuf::Message {
     public var message: VencejoAPI::Chat.Message?
     /// True when this id was already stored.
-    public var duplicate: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var duplicate: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SendMessageResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.message = nil
+      self.duplicate = false
+      self.unknownFields = .init()
+    }
     public init(
       message: VencejoAPI::Chat.Message? = nil,
       duplicate: Swift::Bool = false
     ) {
       self.message = message
       self.duplicate = duplicate
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6770,16 +7310,20 @@ extension Chat {
   }
 
   public struct GetMessageRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetMessageRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6809,15 +7353,19 @@ extension Chat {
 
   public struct GetMessageResponse: VencejoProtobuf::Message {
     public var message: VencejoAPI::Chat.Message?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetMessageResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.message = nil
+      self.unknownFields = .init()
+    }
     public init(
       message: VencejoAPI::Chat.Message? = nil
     ) {
       self.message = message
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6838,17 +7386,23 @@ extension Chat {
   }
 
   public struct ListMessagesRequest: VencejoProtobuf::Message {
-    public var parent: Swift::String = ""
-    public var pageSize: Swift::Int32 = 0
+    public var parent: Swift::String
+    public var pageSize: Swift::Int32
     /// Continues a listing in the same direction. Excludes anchor.
-    public var pageToken: Swift::String = ""
+    public var pageToken: Swift::String
     /// Where to start when there is no page_token. Unset: from the newest.
     public var anchor: Anchor?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListMessagesRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.pageSize = 0
+      self.pageToken = ""
+      self.anchor = nil
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       pageSize: Swift::Int32 = 0,
@@ -6859,6 +7413,7 @@ extension Chat {
       self.pageSize = pageSize
       self.pageToken = pageToken
       self.anchor = anchor
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6916,18 +7471,24 @@ extension Chat {
 
   public struct ListMessagesResponse: VencejoProtobuf::Message {
     /// Always ascending by sequence, whatever the direction.
-    public var messages: [VencejoAPI::Chat.Message] = []
+    public var messages: [VencejoAPI::Chat.Message]
     /// Empty when there is nothing older.
-    public var olderPageToken: Swift::String = ""
+    public var olderPageToken: Swift::String
     /// Empty when there is nothing newer.
-    public var newerPageToken: Swift::String = ""
+    public var newerPageToken: Swift::String
     /// Ranges inside the page deleted for the caller, so holes are explained.
-    public var deletedRanges: [VencejoAPI::Chat.SequenceRange] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var deletedRanges: [VencejoAPI::Chat.SequenceRange]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListMessagesResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.messages = []
+      self.olderPageToken = ""
+      self.newerPageToken = ""
+      self.deletedRanges = []
+      self.unknownFields = .init()
+    }
     public init(
       messages: [VencejoAPI::Chat.Message] = [],
       olderPageToken: Swift::String = "",
@@ -6938,6 +7499,7 @@ extension Chat {
       self.olderPageToken = olderPageToken
       self.newerPageToken = newerPageToken
       self.deletedRanges = deletedRanges
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6965,11 +7527,11 @@ extension Chat {
 
   public struct EditMessageRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
+      var name: Swift::String
       var content: VencejoAPI::Chat.MessageContent?
-      var etag: Swift::String = ""
-      var requestId: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var etag: Swift::String
+      var requestId: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -6993,7 +7555,7 @@ extension Chat {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var name: Swift::String {
       get { self.storage.value.name }
@@ -7019,14 +7581,16 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.EditMessageRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", content: nil, etag: "", requestId: "", unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       content: VencejoAPI::Chat.MessageContent? = nil,
       etag: Swift::String = "",
       requestId: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, content: content, etag: etag, requestId: requestId))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, content: content, etag: etag, requestId: requestId, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -7041,15 +7605,19 @@ extension Chat {
 
   public struct EditMessageResponse: VencejoProtobuf::Message {
     public var message: VencejoAPI::Chat.Message?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.EditMessageResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.message = nil
+      self.unknownFields = .init()
+    }
     public init(
       message: VencejoAPI::Chat.Message? = nil
     ) {
       self.message = message
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7070,16 +7638,22 @@ extension Chat {
   }
 
   public struct DeleteMessagesRequest: VencejoProtobuf::Message {
-    public var parent: Swift::String = ""
+    public var parent: Swift::String
     /// At most 500 messages in total. All or nothing.
-    public var ranges: [VencejoAPI::Chat.SequenceRange] = []
-    public var scope: VencejoAPI::Chat.DeleteScope = .init(rawValue: 0)
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var ranges: [VencejoAPI::Chat.SequenceRange]
+    public var scope: VencejoAPI::Chat.DeleteScope
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeleteMessagesRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.ranges = []
+      self.scope = .init(rawValue: 0)
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       ranges: [VencejoAPI::Chat.SequenceRange] = [],
@@ -7090,6 +7664,7 @@ extension Chat {
       self.ranges = ranges
       self.scope = scope
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7116,16 +7691,20 @@ extension Chat {
   }
 
   public struct DeleteMessagesResponse: VencejoProtobuf::Message {
-    public var deletedCount: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var deletedCount: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeleteMessagesResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.deletedCount = 0
+      self.unknownFields = .init()
+    }
     public init(
       deletedCount: Swift::Int32 = 0
     ) {
       self.deletedCount = deletedCount
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7155,16 +7734,21 @@ extension Chat {
 
   public struct ForwardMessagesRequest: VencejoProtobuf::Message {
     /// Format: chats/{chat}/messages/{message}. At most 100.
-    public var names: [Swift::String] = []
+    public var names: [Swift::String]
     /// At most 5 target chats.
-    public var targetChats: [Swift::String] = []
+    public var targetChats: [Swift::String]
     /// One per (message, target), row-major; de-duplication as in SendMessage.
-    public var messageIds: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var messageIds: [Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ForwardMessagesRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.names = []
+      self.targetChats = []
+      self.messageIds = []
+      self.unknownFields = .init()
+    }
     public init(
       names: [Swift::String] = [],
       targetChats: [Swift::String] = [],
@@ -7173,6 +7757,7 @@ extension Chat {
       self.names = names
       self.targetChats = targetChats
       self.messageIds = messageIds
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7197,16 +7782,20 @@ extension Chat {
   }
 
   public struct ForwardMessagesResponse: VencejoProtobuf::Message {
-    public var messages: [VencejoAPI::Chat.Message] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var messages: [VencejoAPI::Chat.Message]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ForwardMessagesResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.messages = []
+      self.unknownFields = .init()
+    }
     public init(
       messages: [VencejoAPI::Chat.Message] = []
     ) {
       self.messages = messages
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7228,19 +7817,24 @@ extension Chat {
 
   public struct VotePollRequest: VencejoProtobuf::Message {
     /// Format: chats/{chat}/messages/{message}
-    public var name: Swift::String = ""
-    public var optionIds: [Swift::Int32] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var optionIds: [Swift::Int32]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.VotePollRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.optionIds = []
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       optionIds: [Swift::Int32] = []
     ) {
       self.name = name
       self.optionIds = optionIds
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7264,15 +7858,19 @@ extension Chat {
 
   public struct VotePollResponse: VencejoProtobuf::Message {
     public var message: VencejoAPI::Chat.Message?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.VotePollResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.message = nil
+      self.unknownFields = .init()
+    }
     public init(
       message: VencejoAPI::Chat.Message? = nil
     ) {
       self.message = message
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7293,19 +7891,24 @@ extension Chat {
   }
 
   public struct SetReactionRequest: VencejoProtobuf::Message {
-    public var message: Swift::String = ""
-    public var emoji: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var message: Swift::String
+    public var emoji: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetReactionRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.message = ""
+      self.emoji = ""
+      self.unknownFields = .init()
+    }
     public init(
       message: Swift::String = "",
       emoji: Swift::String = ""
     ) {
       self.message = message
       self.emoji = emoji
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7339,15 +7942,19 @@ extension Chat {
 
   public struct SetReactionResponse: VencejoProtobuf::Message {
     public var message: VencejoAPI::Chat.Message?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetReactionResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.message = nil
+      self.unknownFields = .init()
+    }
     public init(
       message: VencejoAPI::Chat.Message? = nil
     ) {
       self.message = message
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7369,14 +7976,19 @@ extension Chat {
 
   public struct ListReactionsRequest: VencejoProtobuf::Message {
     /// Format: chats/{chat}/messages/{message}
-    public var parent: Swift::String = ""
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var parent: Swift::String
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReactionsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       pageSize: Swift::Int32 = 0,
@@ -7385,6 +7997,7 @@ extension Chat {
       self.parent = parent
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7421,19 +8034,24 @@ extension Chat {
   }
 
   public struct ListReactionsResponse: VencejoProtobuf::Message {
-    public var reactions: [VencejoAPI::Chat.Reaction] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var reactions: [VencejoAPI::Chat.Reaction]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReactionsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.reactions = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       reactions: [VencejoAPI::Chat.Reaction] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.reactions = reactions
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7456,14 +8074,19 @@ extension Chat {
   }
 
   public struct SetMessagePinnedRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var pinned: Swift::Bool = false
+    public var name: Swift::String
+    public var pinned: Swift::Bool
     public var ttl: VencejoProtobuf::Google.Duration?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetMessagePinnedRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.pinned = false
+      self.ttl = nil
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       pinned: Swift::Bool = false,
@@ -7472,6 +8095,7 @@ extension Chat {
       self.name = name
       self.pinned = pinned
       self.ttl = ttl
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7497,15 +8121,19 @@ extension Chat {
 
   public struct SetMessagePinnedResponse: VencejoProtobuf::Message {
     public var chat: VencejoAPI::Chat.Chat?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetMessagePinnedResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = nil
+      self.unknownFields = .init()
+    }
     public init(
       chat: VencejoAPI::Chat.Chat? = nil
     ) {
       self.chat = chat
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7526,19 +8154,24 @@ extension Chat {
   }
 
   public struct SetMessageStarredRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var starred: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var starred: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetMessageStarredRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.starred = false
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       starred: Swift::Bool = false
     ) {
       self.name = name
       self.starred = starred
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7572,15 +8205,19 @@ extension Chat {
 
   public struct SetMessageStarredResponse: VencejoProtobuf::Message {
     public var message: VencejoAPI::Chat.Message?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetMessageStarredResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.message = nil
+      self.unknownFields = .init()
+    }
     public init(
       message: VencejoAPI::Chat.Message? = nil
     ) {
       self.message = message
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7602,16 +8239,22 @@ extension Chat {
 
   public struct SearchMessagesRequest: VencejoProtobuf::Message {
     /// Words; "quoted phrase"; prefix*; -word. Case and accents are ignored.
-    public var query: Swift::String = ""
+    public var query: Swift::String
     /// Empty: every chat of the caller.
-    public var chats: [Swift::String] = []
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var chats: [Swift::String]
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchMessagesRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.query = ""
+      self.chats = []
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       query: Swift::String = "",
       chats: [Swift::String] = [],
@@ -7622,6 +8265,7 @@ extension Chat {
       self.chats = chats
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7648,19 +8292,24 @@ extension Chat {
   }
 
   public struct SearchMessagesResponse: VencejoProtobuf::Message {
-    public var hits: [VencejoAPI::Chat.SearchHit] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var hits: [VencejoAPI::Chat.SearchHit]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchMessagesResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.hits = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       hits: [VencejoAPI::Chat.SearchHit] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.hits = hits
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7685,18 +8334,23 @@ extension Chat {
   public struct SearchHit: VencejoProtobuf::Message {
     public var message: VencejoAPI::Chat.Message?
     /// Plain text with the matches between U+0002 and U+0003.
-    public var snippet: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var snippet: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchHit" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.message = nil
+      self.snippet = ""
+      self.unknownFields = .init()
+    }
     public init(
       message: VencejoAPI::Chat.Message? = nil,
       snippet: Swift::String = ""
     ) {
       self.message = message
       self.snippet = snippet
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7720,16 +8374,21 @@ extension Chat {
 
   public struct MarkReadRequest: VencejoProtobuf::Message {
     /// Format: chats/{chat}
-    public var chat: Swift::String = ""
+    public var chat: Swift::String
     /// Everything up to here has been *displayed*.
-    public var upToSequence: Swift::Int64 = 0
+    public var upToSequence: Swift::Int64
     /// Move only the caller's own marker; tell nobody.
-    public var `private`: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var `private`: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkReadRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = ""
+      self.upToSequence = 0
+      self.`private` = false
+      self.unknownFields = .init()
+    }
     public init(
       chat: Swift::String = "",
       upToSequence: Swift::Int64 = 0,
@@ -7738,6 +8397,7 @@ extension Chat {
       self.chat = chat
       self.upToSequence = upToSequence
       self.`private` = `private`
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7775,18 +8435,23 @@ extension Chat {
 
   public struct MarkReadResponse: VencejoProtobuf::Message {
     public var unread: VencejoAPI::Chat.UnreadState?
-    public var readSequence: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var readSequence: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkReadResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unread = nil
+      self.readSequence = 0
+      self.unknownFields = .init()
+    }
     public init(
       unread: VencejoAPI::Chat.UnreadState? = nil,
       readSequence: Swift::Int64 = 0
     ) {
       self.unread = unread
       self.readSequence = readSequence
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7809,16 +8474,20 @@ extension Chat {
   }
 
   public struct MarkDeliveredRequest: VencejoProtobuf::Message {
-    public var markers: [VencejoAPI::Chat.DeliveredMarker] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var markers: [VencejoAPI::Chat.DeliveredMarker]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkDeliveredRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.markers = []
+      self.unknownFields = .init()
+    }
     public init(
       markers: [VencejoAPI::Chat.DeliveredMarker] = []
     ) {
       self.markers = markers
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7839,19 +8508,24 @@ extension Chat {
   }
 
   public struct DeliveredMarker: VencejoProtobuf::Message {
-    public var chat: Swift::String = ""
-    public var upToSequence: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var chat: Swift::String
+    public var upToSequence: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeliveredMarker" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = ""
+      self.upToSequence = 0
+      self.unknownFields = .init()
+    }
     public init(
       chat: Swift::String = "",
       upToSequence: Swift::Int64 = 0
     ) {
       self.chat = chat
       self.upToSequence = upToSequence
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7884,11 +8558,13 @@ extension Chat {
   }
 
   public struct MarkDeliveredResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkDeliveredResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -7913,14 +8589,19 @@ extension Chat {
 
   public struct ListReceiptsRequest: VencejoProtobuf::Message {
     /// Format: chats/{chat}/messages/{message}
-    public var parent: Swift::String = ""
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var parent: Swift::String
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReceiptsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       pageSize: Swift::Int32 = 0,
@@ -7929,6 +8610,7 @@ extension Chat {
       self.parent = parent
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7965,19 +8647,24 @@ extension Chat {
   }
 
   public struct ListReceiptsResponse: VencejoProtobuf::Message {
-    public var receipts: [VencejoAPI::Chat.Receipt] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var receipts: [VencejoAPI::Chat.Receipt]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReceiptsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.receipts = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       receipts: [VencejoAPI::Chat.Receipt] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.receipts = receipts
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8000,11 +8687,13 @@ extension Chat {
   }
 
   public struct GetUnreadSummaryRequest: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetUnreadSummaryRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -8028,14 +8717,19 @@ extension Chat {
   }
 
   public struct GetUnreadSummaryResponse: VencejoProtobuf::Message {
-    public var unreadChatCount: Swift::Int32 = 0
-    public var totalUnreadCount: Swift::Int32 = 0
-    public var mentionCount: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unreadChatCount: Swift::Int32
+    public var totalUnreadCount: Swift::Int32
+    public var mentionCount: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetUnreadSummaryResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unreadChatCount = 0
+      self.totalUnreadCount = 0
+      self.mentionCount = 0
+      self.unknownFields = .init()
+    }
     public init(
       unreadChatCount: Swift::Int32 = 0,
       totalUnreadCount: Swift::Int32 = 0,
@@ -8044,6 +8738,7 @@ extension Chat {
       self.unreadChatCount = unreadChatCount
       self.totalUnreadCount = totalUnreadCount
       self.mentionCount = mentionCount
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8080,19 +8775,24 @@ extension Chat {
   }
 
   public struct SendTypingRequest: VencejoProtobuf::Message {
-    public var chat: Swift::String = ""
-    public var state: VencejoAPI::Chat.TypingState = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var chat: Swift::String
+    public var state: VencejoAPI::Chat.TypingState
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SendTypingRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = ""
+      self.state = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       chat: Swift::String = "",
       state: VencejoAPI::Chat.TypingState = .init(rawValue: 0)
     ) {
       self.chat = chat
       self.state = state
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8125,11 +8825,13 @@ extension Chat {
   }
 
   public struct SendTypingResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SendTypingResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -8153,16 +8855,20 @@ extension Chat {
   }
 
   public struct SetPresenceRequest: VencejoProtobuf::Message {
-    public var state: VencejoAPI::Chat.PresenceState = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var state: VencejoAPI::Chat.PresenceState
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetPresenceRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.state = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       state: VencejoAPI::Chat.PresenceState = .init(rawValue: 0)
     ) {
       self.state = state
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8191,11 +8897,13 @@ extension Chat {
   }
 
   public struct SetPresenceResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetPresenceResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -8221,7 +8929,7 @@ extension Chat {
   public struct UploadAttachmentRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var payload: Payload?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -8249,7 +8957,7 @@ extension Chat {
         }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var payload: Payload? {
       get { self.storage.value.payload }
@@ -8262,11 +8970,13 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UploadAttachmentRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, unknownFields: .init()))
+    }
     public init(
       payload: Payload? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(payload: payload))
+      self.storage = VencejoProtobuf::Boxed(Storage(payload: payload, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -8287,20 +8997,28 @@ extension Chat {
 
   public struct AttachmentUploadHeader: VencejoProtobuf::Message {
     /// Chosen by the client, kept across retries. UUID.
-    public var uploadId: Swift::String = ""
-    public var fileName: Swift::String = ""
-    public var contentType: Swift::String = ""
-    public var sizeBytes: Swift::Int64 = 0
+    public var uploadId: Swift::String
+    public var fileName: Swift::String
+    public var contentType: Swift::String
+    public var sizeBytes: Swift::Int64
     /// Checked at the end; DATA_LOSS when it differs. Bytes the caller uploaded
     /// before are answered at once, without sending them again.
-    public var sha256: [Swift::UInt8] = []
+    public var sha256: [Swift::UInt8]
     /// First byte of the first chunk; from GetAttachmentUpload when resuming.
-    public var offset: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var offset: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AttachmentUploadHeader" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.uploadId = ""
+      self.fileName = ""
+      self.contentType = ""
+      self.sizeBytes = 0
+      self.sha256 = []
+      self.offset = 0
+      self.unknownFields = .init()
+    }
     public init(
       uploadId: Swift::String = "",
       fileName: Swift::String = "",
@@ -8315,6 +9033,7 @@ extension Chat {
       self.sizeBytes = sizeBytes
       self.sha256 = sha256
       self.offset = offset
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8364,15 +9083,19 @@ extension Chat {
 
   public struct UploadAttachmentResponse: VencejoProtobuf::Message {
     public var attachment: VencejoAPI::Chat.Attachment?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UploadAttachmentResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.attachment = nil
+      self.unknownFields = .init()
+    }
     public init(
       attachment: VencejoAPI::Chat.Attachment? = nil
     ) {
       self.attachment = attachment
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8393,16 +9116,20 @@ extension Chat {
   }
 
   public struct GetAttachmentUploadRequest: VencejoProtobuf::Message {
-    public var uploadId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var uploadId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetAttachmentUploadRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.uploadId = ""
+      self.unknownFields = .init()
+    }
     public init(
       uploadId: Swift::String = ""
     ) {
       self.uploadId = uploadId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8431,15 +9158,21 @@ extension Chat {
   }
 
   public struct GetAttachmentUploadResponse: VencejoProtobuf::Message {
-    public var committedBytes: Swift::Int64 = 0
-    public var complete: Swift::Bool = false
+    public var committedBytes: Swift::Int64
+    public var complete: Swift::Bool
     public var attachment: VencejoAPI::Chat.Attachment?
     public var expireTime: VencejoProtobuf::Google.Timestamp?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetAttachmentUploadResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.committedBytes = 0
+      self.complete = false
+      self.attachment = nil
+      self.expireTime = nil
+      self.unknownFields = .init()
+    }
     public init(
       committedBytes: Swift::Int64 = 0,
       complete: Swift::Bool = false,
@@ -8450,6 +9183,7 @@ extension Chat {
       self.complete = complete
       self.attachment = attachment
       self.expireTime = expireTime
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8476,16 +9210,20 @@ extension Chat {
   }
 
   public struct GetAttachmentRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetAttachmentRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8515,15 +9253,19 @@ extension Chat {
 
   public struct GetAttachmentResponse: VencejoProtobuf::Message {
     public var attachment: VencejoAPI::Chat.Attachment?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetAttachmentResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.attachment = nil
+      self.unknownFields = .init()
+    }
     public init(
       attachment: VencejoAPI::Chat.Attachment? = nil
     ) {
       self.attachment = attachment
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8544,15 +9286,20 @@ extension Chat {
   }
 
   public struct DownloadAttachmentRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var offset: Swift::Int64 = 0
+    public var name: Swift::String
+    public var offset: Swift::Int64
     /// 0: to the end.
-    public var limit: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var limit: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DownloadAttachmentRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.offset = 0
+      self.limit = 0
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       offset: Swift::Int64 = 0,
@@ -8561,6 +9308,7 @@ extension Chat {
       self.name = name
       self.offset = offset
       self.limit = limit
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8598,15 +9346,19 @@ extension Chat {
 
   public struct DownloadAttachmentResponse: VencejoProtobuf::Message {
     public var payload: Payload?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DownloadAttachmentResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.payload = nil
+      self.unknownFields = .init()
+    }
     public init(
       payload: Payload? = nil
     ) {
       self.payload = payload
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8642,14 +9394,19 @@ extension Chat {
   }
 
   public struct ListNotificationsRequest: VencejoProtobuf::Message {
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unreadOnly: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unreadOnly: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListNotificationsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unreadOnly = false
+      self.unknownFields = .init()
+    }
     public init(
       pageSize: Swift::Int32 = 0,
       pageToken: Swift::String = "",
@@ -8658,6 +9415,7 @@ extension Chat {
       self.pageSize = pageSize
       self.pageToken = pageToken
       self.unreadOnly = unreadOnly
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8694,14 +9452,19 @@ extension Chat {
   }
 
   public struct ListNotificationsResponse: VencejoProtobuf::Message {
-    public var notifications: [VencejoAPI::Chat.Notification] = []
-    public var nextPageToken: Swift::String = ""
-    public var unreadCount: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var notifications: [VencejoAPI::Chat.Notification]
+    public var nextPageToken: Swift::String
+    public var unreadCount: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListNotificationsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.notifications = []
+      self.nextPageToken = ""
+      self.unreadCount = 0
+      self.unknownFields = .init()
+    }
     public init(
       notifications: [VencejoAPI::Chat.Notification] = [],
       nextPageToken: Swift::String = "",
@@ -8710,6 +9473,7 @@ extension Chat {
       self.notifications = notifications
       self.nextPageToken = nextPageToken
       self.unreadCount = unreadCount
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8735,16 +9499,20 @@ extension Chat {
 
   public struct MarkNotificationsReadRequest: VencejoProtobuf::Message {
     /// Empty: all. At most 200.
-    public var names: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var names: [Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkNotificationsReadRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.names = []
+      self.unknownFields = .init()
+    }
     public init(
       names: [Swift::String] = []
     ) {
       self.names = names
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8765,16 +9533,20 @@ extension Chat {
   }
 
   public struct MarkNotificationsReadResponse: VencejoProtobuf::Message {
-    public var unreadCount: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unreadCount: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkNotificationsReadResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unreadCount = 0
+      self.unknownFields = .init()
+    }
     public init(
       unreadCount: Swift::Int32 = 0
     ) {
       self.unreadCount = unreadCount
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8804,18 +9576,23 @@ extension Chat {
 
   public struct CreatePushEndpointRequest: VencejoProtobuf::Message {
     public var pushEndpoint: VencejoAPI::Chat.PushEndpoint?
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreatePushEndpointRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.pushEndpoint = nil
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       pushEndpoint: VencejoAPI::Chat.PushEndpoint? = nil,
       requestId: Swift::String = ""
     ) {
       self.pushEndpoint = pushEndpoint
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8840,15 +9617,19 @@ extension Chat {
   public struct CreatePushEndpointResponse: VencejoProtobuf::Message {
     /// With the secret, also where the server made it.
     public var pushEndpoint: VencejoAPI::Chat.PushEndpoint?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreatePushEndpointResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.pushEndpoint = nil
+      self.unknownFields = .init()
+    }
     public init(
       pushEndpoint: VencejoAPI::Chat.PushEndpoint? = nil
     ) {
       self.pushEndpoint = pushEndpoint
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8869,19 +9650,24 @@ extension Chat {
   }
 
   public struct ListPushEndpointsRequest: VencejoProtobuf::Message {
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListPushEndpointsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       pageSize: Swift::Int32 = 0,
       pageToken: Swift::String = ""
     ) {
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8914,19 +9700,24 @@ extension Chat {
   }
 
   public struct ListPushEndpointsResponse: VencejoProtobuf::Message {
-    public var pushEndpoints: [VencejoAPI::Chat.PushEndpoint] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var pushEndpoints: [VencejoAPI::Chat.PushEndpoint]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListPushEndpointsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.pushEndpoints = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       pushEndpoints: [VencejoAPI::Chat.PushEndpoint] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.pushEndpoints = pushEndpoints
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8949,16 +9740,20 @@ extension Chat {
   }
 
   public struct DeletePushEndpointRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeletePushEndpointRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -8987,11 +9782,13 @@ extension Chat {
   }
 
   public struct DeletePushEndpointResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeletePushEndpointResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -9015,14 +9812,19 @@ extension Chat {
   }
 
   public struct ReportMessageRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var reason: Swift::String = ""
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var reason: Swift::String
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReportMessageRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.reason = ""
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       reason: Swift::String = "",
@@ -9031,6 +9833,7 @@ extension Chat {
       self.name = name
       self.reason = reason
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -9067,11 +9870,13 @@ extension Chat {
   }
 
   public struct ReportMessageResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReportMessageResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -9096,14 +9901,14 @@ extension Chat {
 
   public struct Report: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var message: Swift::String = ""
-      var reporter: Swift::String = ""
-      var reason: Swift::String = ""
+      var name: Swift::String
+      var message: Swift::String
+      var reporter: Swift::String
+      var reason: Swift::String
       var createTime: VencejoProtobuf::Google.Timestamp?
       var resolveTime: VencejoProtobuf::Google.Timestamp?
-      var resolution: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var resolution: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -9133,7 +9938,7 @@ extension Chat {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: reports/{report}
     public var name: Swift::String {
@@ -9172,7 +9977,9 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Report" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", message: "", reporter: "", reason: "", createTime: nil, resolveTime: nil, resolution: "", unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       message: Swift::String = "",
@@ -9182,7 +9989,7 @@ extension Chat {
       resolveTime: VencejoProtobuf::Google.Timestamp? = nil,
       resolution: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, message: message, reporter: reporter, reason: reason, createTime: createTime, resolveTime: resolveTime, resolution: resolution))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, message: message, reporter: reporter, reason: reason, createTime: createTime, resolveTime: resolveTime, resolution: resolution, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -9196,14 +10003,19 @@ extension Chat {
   }
 
   public struct ListReportsRequest: VencejoProtobuf::Message {
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var includeResolved: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var includeResolved: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReportsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.pageSize = 0
+      self.pageToken = ""
+      self.includeResolved = false
+      self.unknownFields = .init()
+    }
     public init(
       pageSize: Swift::Int32 = 0,
       pageToken: Swift::String = "",
@@ -9212,6 +10024,7 @@ extension Chat {
       self.pageSize = pageSize
       self.pageToken = pageToken
       self.includeResolved = includeResolved
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -9248,19 +10061,24 @@ extension Chat {
   }
 
   public struct ListReportsResponse: VencejoProtobuf::Message {
-    public var reports: [VencejoAPI::Chat.Report] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var reports: [VencejoAPI::Chat.Report]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReportsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.reports = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       reports: [VencejoAPI::Chat.Report] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.reports = reports
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -9283,19 +10101,24 @@ extension Chat {
   }
 
   public struct ResolveReportRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var resolution: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var resolution: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ResolveReportRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.resolution = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       resolution: Swift::String = ""
     ) {
       self.name = name
       self.resolution = resolution
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -9329,15 +10152,19 @@ extension Chat {
 
   public struct ResolveReportResponse: VencejoProtobuf::Message {
     public var report: VencejoAPI::Chat.Report?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ResolveReportResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.report = nil
+      self.unknownFields = .init()
+    }
     public init(
       report: VencejoAPI::Chat.Report? = nil
     ) {
       self.report = report
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -9358,17 +10185,23 @@ extension Chat {
   }
 
   public struct ExportChatRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var format: VencejoAPI::Chat.ExportFormat = .init(rawValue: 0)
-    public var afterSequence: Swift::Int64 = 0
+    public var name: Swift::String
+    public var format: VencejoAPI::Chat.ExportFormat
+    public var afterSequence: Swift::Int64
     /// NDJSON only: also the bytes of attachments, each before the message that
     /// shows it first.
-    public var includeAttachments: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var includeAttachments: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportChatRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.format = .init(rawValue: 0)
+      self.afterSequence = 0
+      self.includeAttachments = false
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       format: VencejoAPI::Chat.ExportFormat = .init(rawValue: 0),
@@ -9379,6 +10212,7 @@ extension Chat {
       self.format = format
       self.afterSequence = afterSequence
       self.includeAttachments = includeAttachments
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -9421,15 +10255,19 @@ extension Chat {
   /// A line of an export. Lines and fields that are not known are passed over.
   public struct ExportLine: VencejoProtobuf::Message {
     public var line: Line?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportLine" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.line = nil
+      self.unknownFields = .init()
+    }
     public init(
       line: Line? = nil
     ) {
       self.line = line
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -9455,12 +10293,6 @@ extension Chat {
           self.line = nil
           reader.message(into: &value)
           self.line = .attachment(value)
-        case 34:
-          var value = VencejoAPI::Chat.ExportedReactions()
-          if case .reactions(let old)? = self.line { value = old }
-          self.line = nil
-          reader.message(into: &value)
-          self.line = .reactions(value)
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
@@ -9473,7 +10305,6 @@ extension Chat {
       case .header(let value)?: writer.message(10, value)
       case .message(let value)?: writer.message(18, value)
       case .attachment(let value)?: writer.message(26, value)
-      case .reactions(let value)?: writer.message(34, value)
       }
     }
 
@@ -9482,23 +10313,28 @@ extension Chat {
       case header(VencejoAPI::Chat.ExportHeader)
       case message(VencejoAPI::Chat.Message)
       case attachment(VencejoAPI::Chat.ExportedAttachment)
-      case reactions(VencejoAPI::Chat.ExportedReactions)
     }
   }
 
   public struct ExportHeader: VencejoProtobuf::Message {
     /// 1; grows when older readers would misread.
-    public var version: Swift::Int32 = 0
+    public var version: Swift::Int32
     /// What all members see alike.
     public var chat: VencejoAPI::Chat.Chat?
     /// Who is or was in the chat, as far as the reader of the export may know.
-    public var profiles: [VencejoAPI::Chat.Profile] = []
+    public var profiles: [VencejoAPI::Chat.Profile]
     public var exportTime: VencejoProtobuf::Google.Timestamp?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportHeader" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.version = 0
+      self.chat = nil
+      self.profiles = []
+      self.exportTime = nil
+      self.unknownFields = .init()
+    }
     public init(
       version: Swift::Int32 = 0,
       chat: VencejoAPI::Chat.Chat? = nil,
@@ -9509,6 +10345,7 @@ extension Chat {
       self.chat = chat
       self.profiles = profiles
       self.exportTime = exportTime
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -9537,13 +10374,18 @@ extension Chat {
   /// A stretch of a file; stretches come in order.
   public struct ExportedAttachment: VencejoProtobuf::Message {
     public var attachment: VencejoAPI::Chat.Attachment?
-    public var offset: Swift::Int64 = 0
-    public var data: [Swift::UInt8] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var offset: Swift::Int64
+    public var data: [Swift::UInt8]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportedAttachment" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.attachment = nil
+      self.offset = 0
+      self.data = []
+      self.unknownFields = .init()
+    }
     public init(
       attachment: VencejoAPI::Chat.Attachment? = nil,
       offset: Swift::Int64 = 0,
@@ -9552,6 +10394,7 @@ extension Chat {
       self.attachment = attachment
       self.offset = offset
       self.data = data
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -9575,58 +10418,26 @@ extension Chat {
     }
   }
 
-  /// Who thinks what of the message that comes next.
-  public struct ExportedReactions: VencejoProtobuf::Message {
-    /// Format: chats/{chat}/messages/{message}
-    public var message: Swift::String = ""
-    public var reactions: [VencejoAPI::Chat.Reaction] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
-
-    public static var messageName: Swift::String { "vencejo.chat.v1.ExportedReactions" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
-    public init(
-      message: Swift::String = "",
-      reactions: [VencejoAPI::Chat.Reaction] = []
-    ) {
-      self.message = message
-      self.reactions = reactions
-    }
-    @inline(never)
-    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 10: self.message = reader.string()
-        case 18: reader.message(into: &self.reactions)
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
-    }
-    @inline(never)
-    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      writer.message(18, self.reactions)
-      if !self.message.isEmpty { writer.string(10, self.message) }
-    }
-  }
-
   public struct ExportChatResponse: VencejoProtobuf::Message {
-    public var chunk: [Swift::UInt8] = []
+    public var chunk: [Swift::UInt8]
     /// Continue with after_sequence = this when the stream breaks.
-    public var lastSequence: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var lastSequence: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportChatResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chunk = []
+      self.lastSequence = 0
+      self.unknownFields = .init()
+    }
     public init(
       chunk: [Swift::UInt8] = [],
       lastSequence: Swift::Int64 = 0
     ) {
       self.chunk = chunk
       self.lastSequence = lastSequence
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -9661,7 +10472,7 @@ extension Chat {
   public struct ImportChatRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var payload: Payload?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -9689,7 +10500,7 @@ extension Chat {
         }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var payload: Payload? {
       get { self.storage.value.payload }
@@ -9702,11 +10513,13 @@ extension Chat {
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ImportChatRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, unknownFields: .init()))
+    }
     public init(
       payload: Payload? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(payload: payload))
+      self.storage = VencejoProtobuf::Boxed(Storage(payload: payload, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -9726,25 +10539,33 @@ extension Chat {
   }
 
   public struct ImportHeader: VencejoProtobuf::Message {
-    public var format: VencejoAPI::Chat.ExportFormat = .init(rawValue: 0)
+    public var format: VencejoAPI::Chat.ExportFormat
     /// Empty makes a group. Otherwise a chat nobody wrote in but imports.
     /// Format: chats/{chat}
-    public var chat: Swift::String = ""
+    public var chat: Swift::String
     /// Who the senders of the file are here: from a name in it (users/{user}, a
     /// handle, or what a text calls somebody) to users/{user}.
-    public var senders: [Swift::String: Swift::String] = [:]
+    public var senders: [Swift::String: Swift::String]
     /// What makes two imports the same: messages that came with the same id are
     /// passed over. Empty: the chat of an NDJSON, the bytes of a text.
-    public var requestId: Swift::String = ""
+    public var requestId: Swift::String
     /// Of a new group; by default the one of the export.
-    public var title: Swift::String = ""
+    public var title: Swift::String
     /// TEXT: how far the clock that wrote it was ahead of UTC.
     public var utcOffset: VencejoProtobuf::Google.Duration?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ImportHeader" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.format = .init(rawValue: 0)
+      self.chat = ""
+      self.senders = [:]
+      self.requestId = ""
+      self.title = ""
+      self.utcOffset = nil
+      self.unknownFields = .init()
+    }
     public init(
       format: VencejoAPI::Chat.ExportFormat = .init(rawValue: 0),
       chat: Swift::String = "",
@@ -9759,6 +10580,7 @@ extension Chat {
       self.requestId = requestId
       self.title = title
       self.utcOffset = utcOffset
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -9790,16 +10612,22 @@ extension Chat {
 
   public struct ImportChatResponse: VencejoProtobuf::Message {
     public var chat: VencejoAPI::Chat.Chat?
-    public var importedCount: Swift::Int64 = 0
+    public var importedCount: Swift::Int64
     /// Were there already.
-    public var skippedCount: Swift::Int64 = 0
+    public var skippedCount: Swift::Int64
     /// What could not be kept.
-    public var warnings: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var warnings: [Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ImportChatResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
-    public init() {}
+    public init() {
+      self.chat = nil
+      self.importedCount = 0
+      self.skippedCount = 0
+      self.warnings = []
+      self.unknownFields = .init()
+    }
     public init(
       chat: VencejoAPI::Chat.Chat? = nil,
       importedCount: Swift::Int64 = 0,
@@ -9810,6 +10638,7 @@ extension Chat {
       self.importedCount = importedCount
       self.skippedCount = skippedCount
       self.warnings = warnings
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

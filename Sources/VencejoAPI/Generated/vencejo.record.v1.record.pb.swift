@@ -590,15 +590,15 @@ extension Record {
 
   public struct Container: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var displayName: Swift::String = ""
-      var environment: VencejoAPI::Record.Environment = .init(rawValue: 0)
-      var administrators: [Swift::String] = []
+      var name: Swift::String
+      var displayName: Swift::String
+      var environment: VencejoAPI::Record.Environment
+      var administrators: [Swift::String]
       var limits: VencejoAPI::Record.Limits?
       var createTime: VencejoProtobuf::Google.Timestamp?
       var updateTime: VencejoProtobuf::Google.Timestamp?
-      var etag: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var etag: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -630,7 +630,7 @@ extension Record {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: containers/{container}
     public var name: Swift::String {
@@ -675,7 +675,9 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.Container" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", displayName: "", environment: .init(rawValue: 0), administrators: [], limits: nil, createTime: nil, updateTime: nil, etag: "", unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       displayName: Swift::String = "",
@@ -686,7 +688,7 @@ extension Record {
       updateTime: VencejoProtobuf::Google.Timestamp? = nil,
       etag: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, displayName: displayName, environment: environment, administrators: administrators, limits: limits, createTime: createTime, updateTime: updateTime, etag: etag))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, displayName: displayName, environment: environment, administrators: administrators, limits: limits, createTime: createTime, updateTime: updateTime, etag: etag, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -701,18 +703,26 @@ extension Record {
 
   /// Output only, but for max_database_bytes.
   public struct Limits: VencejoProtobuf::Message {
-    public var maxOperationsPerRequest: Swift::Int32 = 0
-    public var maxRequestBytes: Swift::Int64 = 0
-    public var maxRecordBytes: Swift::Int64 = 0
+    public var maxOperationsPerRequest: Swift::Int32
+    public var maxRequestBytes: Swift::Int64
+    public var maxRecordBytes: Swift::Int64
     /// 0 when given: as it is; 10 GiB in a new container.
-    public var maxDatabaseBytes: Swift::Int64 = 0
-    public var maxCascadeReferences: Swift::Int32 = 0
-    public var maxPageSize: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var maxDatabaseBytes: Swift::Int64
+    public var maxCascadeReferences: Swift::Int32
+    public var maxPageSize: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Limits" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.maxOperationsPerRequest = 0
+      self.maxRequestBytes = 0
+      self.maxRecordBytes = 0
+      self.maxDatabaseBytes = 0
+      self.maxCascadeReferences = 0
+      self.maxPageSize = 0
+      self.unknownFields = .init()
+    }
     public init(
       maxOperationsPerRequest: Swift::Int32 = 0,
       maxRequestBytes: Swift::Int64 = 0,
@@ -727,6 +737,7 @@ extension Record {
       self.maxDatabaseBytes = maxDatabaseBytes
       self.maxCascadeReferences = maxCascadeReferences
       self.maxPageSize = maxPageSize
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -775,14 +786,19 @@ extension Record {
   }
 
   public struct Schema: VencejoProtobuf::Message {
-    public var recordTypes: [VencejoAPI::Record.RecordType] = []
-    public var securityRoles: [VencejoAPI::Record.SecurityRole] = []
-    public var etag: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var recordTypes: [VencejoAPI::Record.RecordType]
+    public var securityRoles: [VencejoAPI::Record.SecurityRole]
+    public var etag: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Schema" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.recordTypes = []
+      self.securityRoles = []
+      self.etag = ""
+      self.unknownFields = .init()
+    }
     public init(
       recordTypes: [VencejoAPI::Record.RecordType] = [],
       securityRoles: [VencejoAPI::Record.SecurityRole] = [],
@@ -791,6 +807,7 @@ extension Record {
       self.recordTypes = recordTypes
       self.securityRoles = securityRoles
       self.etag = etag
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -815,16 +832,21 @@ extension Record {
   }
 
   public struct RecordType: VencejoProtobuf::Message {
-    public var recordType: Swift::String = ""
-    public var fields: [VencejoAPI::Record.Field] = []
+    public var recordType: Swift::String
+    public var fields: [VencejoAPI::Record.Field]
     /// None given: READ for _world, CREATE for _authenticated, READ and WRITE for
     /// _creator.
-    public var grants: [VencejoAPI::Record.Grant] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var grants: [VencejoAPI::Record.Grant]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordType" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.recordType = ""
+      self.fields = []
+      self.grants = []
+      self.unknownFields = .init()
+    }
     public init(
       recordType: Swift::String = "",
       fields: [VencejoAPI::Record.Field] = [],
@@ -833,6 +855,7 @@ extension Record {
       self.recordType = recordType
       self.fields = fields
       self.grants = grants
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -858,19 +881,28 @@ extension Record {
 
   public struct Field: VencejoProtobuf::Message {
     /// [A-Za-z][A-Za-z0-9_]*, at most 255 characters.
-    public var field: Swift::String = ""
-    public var type: VencejoAPI::Record.FieldType = .init(rawValue: 0)
-    public var list: Swift::Bool = false
-    public var queryable: Swift::Bool = false
-    public var sortable: Swift::Bool = false
-    public var searchable: Swift::Bool = false
+    public var field: Swift::String
+    public var type: VencejoAPI::Record.FieldType
+    public var list: Swift::Bool
+    public var queryable: Swift::Bool
+    public var sortable: Swift::Bool
+    public var searchable: Swift::Bool
     /// Output only: from the first save, in development.
-    public var inferred: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var inferred: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Field" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.field = ""
+      self.type = .init(rawValue: 0)
+      self.list = false
+      self.queryable = false
+      self.sortable = false
+      self.searchable = false
+      self.inferred = false
+      self.unknownFields = .init()
+    }
     public init(
       field: Swift::String = "",
       type: VencejoAPI::Record.FieldType = .init(rawValue: 0),
@@ -887,6 +919,7 @@ extension Record {
       self.sortable = sortable
       self.searchable = searchable
       self.inferred = inferred
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -942,19 +975,24 @@ extension Record {
   public struct Grant: VencejoProtobuf::Message {
     /// `_world`, `_authenticated` (CloudKit's _icloud), `_creator`, or a role of
     /// the schema.
-    public var role: Swift::String = ""
-    public var permissions: [VencejoAPI::Record.Permission] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var role: Swift::String
+    public var permissions: [VencejoAPI::Record.Permission]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Grant" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.role = ""
+      self.permissions = []
+      self.unknownFields = .init()
+    }
     public init(
       role: Swift::String = "",
       permissions: [VencejoAPI::Record.Permission] = []
     ) {
       self.role = role
       self.permissions = permissions
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -977,20 +1015,25 @@ extension Record {
   }
 
   public struct SecurityRole: VencejoProtobuf::Message {
-    public var role: Swift::String = ""
+    public var role: Swift::String
     /// Shown to administrators only. Format: users/{user}
-    public var users: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var users: [Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.SecurityRole" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.role = ""
+      self.users = []
+      self.unknownFields = .init()
+    }
     public init(
       role: Swift::String = "",
       users: [Swift::String] = []
     ) {
       self.role = role
       self.users = users
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1013,19 +1056,24 @@ extension Record {
   }
 
   public struct CreateContainerRequest: VencejoProtobuf::Message {
-    public var containerId: Swift::String = ""
+    public var containerId: Swift::String
     public var container: VencejoAPI::Record.Container?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateContainerRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.containerId = ""
+      self.container = nil
+      self.unknownFields = .init()
+    }
     public init(
       containerId: Swift::String = "",
       container: VencejoAPI::Record.Container? = nil
     ) {
       self.containerId = containerId
       self.container = container
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1049,15 +1097,19 @@ extension Record {
 
   public struct CreateContainerResponse: VencejoProtobuf::Message {
     public var container: VencejoAPI::Record.Container?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateContainerResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.container = nil
+      self.unknownFields = .init()
+    }
     public init(
       container: VencejoAPI::Record.Container? = nil
     ) {
       self.container = container
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1078,16 +1130,20 @@ extension Record {
   }
 
   public struct GetContainerRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetContainerRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1117,15 +1173,19 @@ extension Record {
 
   public struct GetContainerResponse: VencejoProtobuf::Message {
     public var container: VencejoAPI::Record.Container?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetContainerResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.container = nil
+      self.unknownFields = .init()
+    }
     public init(
       container: VencejoAPI::Record.Container? = nil
     ) {
       self.container = container
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1146,19 +1206,24 @@ extension Record {
   }
 
   public struct ListContainersRequest: VencejoProtobuf::Message {
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListContainersRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       pageSize: Swift::Int32 = 0,
       pageToken: Swift::String = ""
     ) {
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1191,19 +1256,24 @@ extension Record {
   }
 
   public struct ListContainersResponse: VencejoProtobuf::Message {
-    public var containers: [VencejoAPI::Record.Container] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var containers: [VencejoAPI::Record.Container]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListContainersResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.containers = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       containers: [VencejoAPI::Record.Container] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.containers = containers
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1229,17 +1299,22 @@ extension Record {
     public var container: VencejoAPI::Record.Container?
     /// Of display_name, environment, administrators, limits.
     public var updateMask: VencejoProtobuf::Google.FieldMask?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateContainerRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.container = nil
+      self.updateMask = nil
+      self.unknownFields = .init()
+    }
     public init(
       container: VencejoAPI::Record.Container? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil
     ) {
       self.container = container
       self.updateMask = updateMask
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1263,15 +1338,19 @@ extension Record {
 
   public struct UpdateContainerResponse: VencejoProtobuf::Message {
     public var container: VencejoAPI::Record.Container?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateContainerResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.container = nil
+      self.unknownFields = .init()
+    }
     public init(
       container: VencejoAPI::Record.Container? = nil
     ) {
       self.container = container
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1292,15 +1371,20 @@ extension Record {
   }
 
   public struct DeleteContainerRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var etag: Swift::String = ""
+    public var name: Swift::String
+    public var etag: Swift::String
     /// Required when there are records.
-    public var force: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var force: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteContainerRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.etag = ""
+      self.force = false
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       etag: Swift::String = "",
@@ -1309,6 +1393,7 @@ extension Record {
       self.name = name
       self.etag = etag
       self.force = force
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1345,11 +1430,13 @@ extension Record {
   }
 
   public struct DeleteContainerResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteContainerResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -1374,20 +1461,25 @@ extension Record {
 
   public struct GetSchemaRequest: VencejoProtobuf::Message {
     /// Format: containers/{container}
-    public var container: Swift::String = ""
+    public var container: Swift::String
     /// Unspecified: the one that counts.
-    public var environment: VencejoAPI::Record.Environment = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var environment: VencejoAPI::Record.Environment
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetSchemaRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.container = ""
+      self.environment = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       container: Swift::String = "",
       environment: VencejoAPI::Record.Environment = .init(rawValue: 0)
     ) {
       self.container = container
       self.environment = environment
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1422,18 +1514,23 @@ extension Record {
   public struct GetSchemaResponse: VencejoProtobuf::Message {
     public var schema: VencejoAPI::Record.Schema?
     /// The same in CloudKit's schema language, to be kept under version control.
-    public var schemaText: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var schemaText: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetSchemaResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.schema = nil
+      self.schemaText = ""
+      self.unknownFields = .init()
+    }
     public init(
       schema: VencejoAPI::Record.Schema? = nil,
       schemaText: Swift::String = ""
     ) {
       self.schema = schema
       self.schemaText = schemaText
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1457,11 +1554,11 @@ extension Record {
 
   public struct UpdateSchemaRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var container: Swift::String = ""
+      var container: Swift::String
       var source: Source?
-      var validateOnly: Swift::Bool = false
-      var etag: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var validateOnly: Swift::Bool
+      var etag: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1495,7 +1592,7 @@ extension Record {
         if !fields.value.container.isEmpty { writer.string(10, fields.value.container) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var container: Swift::String {
       get { self.storage.value.container }
@@ -1521,14 +1618,16 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateSchemaRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(container: "", source: nil, validateOnly: false, etag: "", unknownFields: .init()))
+    }
     public init(
       container: Swift::String = "",
       source: Source? = nil,
       validateOnly: Swift::Bool = false,
       etag: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(container: container, source: source, validateOnly: validateOnly, etag: etag))
+      self.storage = VencejoProtobuf::Boxed(Storage(container: container, source: source, validateOnly: validateOnly, etag: etag, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1548,18 +1647,23 @@ extension Record {
 
   public struct UpdateSchemaResponse: VencejoProtobuf::Message {
     public var schema: VencejoAPI::Record.Schema?
-    public var changes: [VencejoAPI::Record.SchemaChange] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var changes: [VencejoAPI::Record.SchemaChange]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateSchemaResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.schema = nil
+      self.changes = []
+      self.unknownFields = .init()
+    }
     public init(
       schema: VencejoAPI::Record.Schema? = nil,
       changes: [VencejoAPI::Record.SchemaChange] = []
     ) {
       self.schema = schema
       self.changes = changes
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1582,17 +1686,24 @@ extension Record {
   }
 
   public struct SchemaChange: VencejoProtobuf::Message {
-    public var kind: VencejoAPI::Record.SchemaChangeKind = .init(rawValue: 0)
-    public var recordType: Swift::String = ""
-    public var field: Swift::String = ""
-    public var description: Swift::String = ""
+    public var kind: VencejoAPI::Record.SchemaChangeKind
+    public var recordType: Swift::String
+    public var field: Swift::String
+    public var description: Swift::String
     /// Refused in production. Records keep the values they have.
-    public var destructive: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var destructive: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.SchemaChange" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.kind = .init(rawValue: 0)
+      self.recordType = ""
+      self.field = ""
+      self.description = ""
+      self.destructive = false
+      self.unknownFields = .init()
+    }
     public init(
       kind: VencejoAPI::Record.SchemaChangeKind = .init(rawValue: 0),
       recordType: Swift::String = "",
@@ -1605,6 +1716,7 @@ extension Record {
       self.field = field
       self.description = description
       self.destructive = destructive
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1649,19 +1761,24 @@ extension Record {
   }
 
   public struct DeploySchemaRequest: VencejoProtobuf::Message {
-    public var container: Swift::String = ""
-    public var validateOnly: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var container: Swift::String
+    public var validateOnly: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeploySchemaRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.container = ""
+      self.validateOnly = false
+      self.unknownFields = .init()
+    }
     public init(
       container: Swift::String = "",
       validateOnly: Swift::Bool = false
     ) {
       self.container = container
       self.validateOnly = validateOnly
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1694,16 +1811,20 @@ extension Record {
   }
 
   public struct DeploySchemaResponse: VencejoProtobuf::Message {
-    public var changes: [VencejoAPI::Record.SchemaChange] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var changes: [VencejoAPI::Record.SchemaChange]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeploySchemaResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.changes = []
+      self.unknownFields = .init()
+    }
     public init(
       changes: [VencejoAPI::Record.SchemaChange] = []
     ) {
       self.changes = changes
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1724,16 +1845,20 @@ extension Record {
   }
 
   public struct ResetDevelopmentRequest: VencejoProtobuf::Message {
-    public var container: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var container: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResetDevelopmentRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.container = ""
+      self.unknownFields = .init()
+    }
     public init(
       container: Swift::String = ""
     ) {
       self.container = container
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1762,11 +1887,13 @@ extension Record {
   }
 
   public struct ResetDevelopmentResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResetDevelopmentResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -1791,14 +1918,14 @@ extension Record {
 
   public struct Zone: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var owner: Swift::String = ""
+      var name: Swift::String
+      var owner: Swift::String
       var capabilities: VencejoAPI::Record.ZoneCapabilities?
       var createTime: VencejoProtobuf::Google.Timestamp?
       var updateTime: VencejoProtobuf::Google.Timestamp?
-      var changeToken: Swift::String = ""
-      var etag: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var changeToken: Swift::String
+      var etag: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1828,7 +1955,7 @@ extension Record {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: containers/{container}/databases/{database}/zones/{zone}
     public var name: Swift::String {
@@ -1868,7 +1995,9 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.Zone" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", owner: "", capabilities: nil, createTime: nil, updateTime: nil, changeToken: "", etag: "", unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       owner: Swift::String = "",
@@ -1878,7 +2007,7 @@ extension Record {
       changeToken: Swift::String = "",
       etag: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, owner: owner, capabilities: capabilities, createTime: createTime, updateTime: updateTime, changeToken: changeToken, etag: etag))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, owner: owner, capabilities: capabilities, createTime: createTime, updateTime: updateTime, changeToken: changeToken, etag: etag, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1893,14 +2022,19 @@ extension Record {
 
   /// The default zone and the zones of the public database have none of these.
   public struct ZoneCapabilities: VencejoProtobuf::Message {
-    public var atomic: Swift::Bool = false
-    public var fetchChanges: Swift::Bool = false
-    public var sharing: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var atomic: Swift::Bool
+    public var fetchChanges: Swift::Bool
+    public var sharing: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneCapabilities" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.atomic = false
+      self.fetchChanges = false
+      self.sharing = false
+      self.unknownFields = .init()
+    }
     public init(
       atomic: Swift::Bool = false,
       fetchChanges: Swift::Bool = false,
@@ -1909,6 +2043,7 @@ extension Record {
       self.atomic = atomic
       self.fetchChanges = fetchChanges
       self.sharing = sharing
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1946,17 +2081,17 @@ extension Record {
 
   public struct Record: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var recordType: Swift::String = ""
-      var fields: [Swift::String: VencejoAPI::Record.Value] = [:]
-      var changeTag: Swift::String = ""
+      var name: Swift::String
+      var recordType: Swift::String
+      var fields: [Swift::String: VencejoAPI::Record.Value]
+      var changeTag: Swift::String
       var createTime: VencejoProtobuf::Google.Timestamp?
       var updateTime: VencejoProtobuf::Google.Timestamp?
-      var creator: Swift::String = ""
-      var lastModifier: Swift::String = ""
+      var creator: Swift::String
+      var lastModifier: Swift::String
       var parent: VencejoAPI::Record.Reference?
-      var share: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var share: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1992,7 +2127,7 @@ extension Record {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Full name. The last segment is the record name: 1 to 255 characters,
     /// chosen by the client or, when empty on save, by the server.
@@ -2049,7 +2184,9 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.Record" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", recordType: "", fields: [:], changeTag: "", createTime: nil, updateTime: nil, creator: "", lastModifier: "", parent: nil, share: "", unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       recordType: Swift::String = "",
@@ -2062,7 +2199,7 @@ extension Record {
       parent: VencejoAPI::Record.Reference? = nil,
       share: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, recordType: recordType, fields: fields, changeTag: changeTag, createTime: createTime, updateTime: updateTime, creator: creator, lastModifier: lastModifier, parent: parent, share: share))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, recordType: recordType, fields: fields, changeTag: changeTag, createTime: createTime, updateTime: updateTime, creator: creator, lastModifier: lastModifier, parent: parent, share: share, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2078,7 +2215,7 @@ extension Record {
   public struct Value: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var kind: Kind?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2140,7 +2277,7 @@ extension Record {
         }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var kind: Kind? {
       get { self.storage.value.kind }
@@ -2153,11 +2290,13 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.Value" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(kind: nil, unknownFields: .init()))
+    }
     public init(
       kind: Kind? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(kind: kind))
+      self.storage = VencejoProtobuf::Boxed(Storage(kind: kind, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2185,16 +2324,20 @@ extension Record {
   }
 
   public struct ListValue: VencejoProtobuf::Message {
-    public var values: [VencejoAPI::Record.Value] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var values: [VencejoAPI::Record.Value]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListValue" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.values = []
+      self.unknownFields = .init()
+    }
     public init(
       values: [VencejoAPI::Record.Value] = []
     ) {
       self.values = values
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2215,18 +2358,27 @@ extension Record {
   }
 
   public struct Location: VencejoProtobuf::Message {
-    public var latitudeDegrees: Swift::Double = 0
-    public var longitudeDegrees: Swift::Double = 0
+    public var latitudeDegrees: Swift::Double
+    public var longitudeDegrees: Swift::Double
     public var altitudeMeters: Swift::Double?
     public var horizontalAccuracyMeters: Swift::Double?
     public var courseDegrees: Swift::Double?
     public var speedMetersPerSecond: Swift::Double?
     public var sampleTime: VencejoProtobuf::Google.Timestamp?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Location" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.latitudeDegrees = 0
+      self.longitudeDegrees = 0
+      self.altitudeMeters = nil
+      self.horizontalAccuracyMeters = nil
+      self.courseDegrees = nil
+      self.speedMetersPerSecond = nil
+      self.sampleTime = nil
+      self.unknownFields = .init()
+    }
     public init(
       latitudeDegrees: Swift::Double = 0,
       longitudeDegrees: Swift::Double = 0,
@@ -2243,6 +2395,7 @@ extension Record {
       self.courseDegrees = courseDegrees
       self.speedMetersPerSecond = speedMetersPerSecond
       self.sampleTime = sampleTime
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2278,16 +2431,23 @@ extension Record {
   public struct Asset: VencejoProtobuf::Message {
     /// From UploadAssetResponse. Usable by a user who uploaded it, or may read a
     /// record of the database that holds it.
-    public var assetId: Swift::String = ""
-    public var sha256: [Swift::UInt8] = []
-    public var sizeBytes: Swift::Int64 = 0
-    public var contentType: Swift::String = ""
-    public var fileName: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var assetId: Swift::String
+    public var sha256: [Swift::UInt8]
+    public var sizeBytes: Swift::Int64
+    public var contentType: Swift::String
+    public var fileName: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Asset" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.assetId = ""
+      self.sha256 = []
+      self.sizeBytes = 0
+      self.contentType = ""
+      self.fileName = ""
+      self.unknownFields = .init()
+    }
     public init(
       assetId: Swift::String = "",
       sha256: [Swift::UInt8] = [],
@@ -2300,6 +2460,7 @@ extension Record {
       self.sizeBytes = sizeBytes
       self.contentType = contentType
       self.fileName = fileName
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2345,20 +2506,25 @@ extension Record {
 
   public struct Reference: VencejoProtobuf::Message {
     /// Full record name. Must be in the same zone.
-    public var record: Swift::String = ""
+    public var record: Swift::String
     /// Unspecified means NONE.
-    public var action: VencejoAPI::Record.ReferenceAction = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var action: VencejoAPI::Record.ReferenceAction
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Reference" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.record = ""
+      self.action = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       record: Swift::String = "",
       action: VencejoAPI::Record.ReferenceAction = .init(rawValue: 0)
     ) {
       self.record = record
       self.action = action
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2391,19 +2557,24 @@ extension Record {
   }
 
   public struct Query: VencejoProtobuf::Message {
-    public var recordType: Swift::String = ""
+    public var recordType: Swift::String
     /// Exactly one of the two, or neither for all records.
     public var criteria: Criteria?
     /// Record name is appended as the last key, in the direction of the key before
     /// it, so the order is total. Without keys the order is that of the index the
     /// predicate is looked up in: the field of its first comparison by order, the
     /// distance, or the record name.
-    public var sort: [VencejoAPI::Record.SortDescriptor] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var sort: [VencejoAPI::Record.SortDescriptor]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Query" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.recordType = ""
+      self.criteria = nil
+      self.sort = []
+      self.unknownFields = .init()
+    }
     public init(
       recordType: Swift::String = "",
       criteria: Criteria? = nil,
@@ -2412,6 +2583,7 @@ extension Record {
       self.recordType = recordType
       self.criteria = criteria
       self.sort = sort
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2456,10 +2628,10 @@ extension Record {
 
   public struct SortDescriptor: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var field: Swift::String = ""
-      var descending: Swift::Bool = false
+      var field: Swift::String
+      var descending: Swift::Bool
       var relativeTo: VencejoAPI::Record.Location?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2481,7 +2653,7 @@ extension Record {
         if !fields.value.field.isEmpty { writer.string(10, fields.value.field) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var field: Swift::String {
       get { self.storage.value.field }
@@ -2503,13 +2675,15 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.SortDescriptor" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(field: "", descending: false, relativeTo: nil, unknownFields: .init()))
+    }
     public init(
       field: Swift::String = "",
       descending: Swift::Bool = false,
       relativeTo: VencejoAPI::Record.Location? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(field: field, descending: descending, relativeTo: relativeTo))
+      self.storage = VencejoProtobuf::Boxed(Storage(field: field, descending: descending, relativeTo: relativeTo, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2525,7 +2699,7 @@ extension Record {
   public struct Predicate: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var kind: Kind?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2614,7 +2788,7 @@ extension Record {
         }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var kind: Kind? {
       get { self.storage.value.kind }
@@ -2627,11 +2801,13 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.Predicate" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(kind: nil, unknownFields: .init()))
+    }
     public init(
       kind: Kind? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(kind: kind))
+      self.storage = VencejoProtobuf::Boxed(Storage(kind: kind, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2658,16 +2834,20 @@ extension Record {
   }
 
   public struct Compound: VencejoProtobuf::Message {
-    public var predicates: [VencejoAPI::Record.Predicate] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var predicates: [VencejoAPI::Record.Predicate]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Compound" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.predicates = []
+      self.unknownFields = .init()
+    }
     public init(
       predicates: [VencejoAPI::Record.Predicate] = []
     ) {
       self.predicates = predicates
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2688,14 +2868,19 @@ extension Record {
   }
 
   public struct Comparison: VencejoProtobuf::Message {
-    public var field: Swift::String = ""
-    public var comparator: VencejoAPI::Record.Comparator = .init(rawValue: 0)
+    public var field: Swift::String
+    public var comparator: VencejoAPI::Record.Comparator
     public var value: VencejoAPI::Record.Value?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Comparison" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.field = ""
+      self.comparator = .init(rawValue: 0)
+      self.value = nil
+      self.unknownFields = .init()
+    }
     public init(
       field: Swift::String = "",
       comparator: VencejoAPI::Record.Comparator = .init(rawValue: 0),
@@ -2704,6 +2889,7 @@ extension Record {
       self.field = field
       self.comparator = comparator
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2729,19 +2915,24 @@ extension Record {
 
   /// At most 250 values.
   public struct Membership: VencejoProtobuf::Message {
-    public var field: Swift::String = ""
-    public var values: [VencejoAPI::Record.Value] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var field: Swift::String
+    public var values: [VencejoAPI::Record.Value]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Membership" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.field = ""
+      self.values = []
+      self.unknownFields = .init()
+    }
     public init(
       field: Swift::String = "",
       values: [VencejoAPI::Record.Value] = []
     ) {
       self.field = field
       self.values = values
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2764,19 +2955,24 @@ extension Record {
   }
 
   public struct StringMatch: VencejoProtobuf::Message {
-    public var field: Swift::String = ""
-    public var prefix: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var field: Swift::String
+    public var prefix: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.StringMatch" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.field = ""
+      self.prefix = ""
+      self.unknownFields = .init()
+    }
     public init(
       field: Swift::String = "",
       prefix: Swift::String = ""
     ) {
       self.field = field
       self.prefix = prefix
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2809,15 +3005,20 @@ extension Record {
   }
 
   public struct ListContains: VencejoProtobuf::Message {
-    public var field: Swift::String = ""
-    public var values: [VencejoAPI::Record.Value] = []
+    public var field: Swift::String
+    public var values: [VencejoAPI::Record.Value]
     /// False: any of the values. True: all of them.
-    public var all: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var all: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListContains" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.field = ""
+      self.values = []
+      self.all = false
+      self.unknownFields = .init()
+    }
     public init(
       field: Swift::String = "",
       values: [VencejoAPI::Record.Value] = [],
@@ -2826,6 +3027,7 @@ extension Record {
       self.field = field
       self.values = values
       self.all = all
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2853,16 +3055,21 @@ extension Record {
   /// the first 2,000 words count.
   public struct TokenSearch: VencejoProtobuf::Message {
     /// At most 32. One that holds several words means all those words.
-    public var tokens: [Swift::String] = []
+    public var tokens: [Swift::String]
     /// False: any of the tokens. True: all of them.
-    public var all: Swift::Bool = false
+    public var all: Swift::Bool
     /// Empty: every field.
-    public var fields: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var fields: [Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.TokenSearch" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.tokens = []
+      self.all = false
+      self.fields = []
+      self.unknownFields = .init()
+    }
     public init(
       tokens: [Swift::String] = [],
       all: Swift::Bool = false,
@@ -2871,6 +3078,7 @@ extension Record {
       self.tokens = tokens
       self.all = all
       self.fields = fields
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2896,10 +3104,10 @@ extension Record {
 
   public struct Distance: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var field: Swift::String = ""
+      var field: Swift::String
       var center: VencejoAPI::Record.Location?
-      var radiusMeters: Swift::Double = 0
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var radiusMeters: Swift::Double
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2921,7 +3129,7 @@ extension Record {
         if !fields.value.field.isEmpty { writer.string(10, fields.value.field) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var field: Swift::String {
       get { self.storage.value.field }
@@ -2942,13 +3150,15 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.Distance" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(field: "", center: nil, radiusMeters: 0, unknownFields: .init()))
+    }
     public init(
       field: Swift::String = "",
       center: VencejoAPI::Record.Location? = nil,
       radiusMeters: Swift::Double = 0
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(field: field, center: center, radiusMeters: radiusMeters))
+      self.storage = VencejoProtobuf::Boxed(Storage(field: field, center: center, radiusMeters: radiusMeters, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2962,16 +3172,20 @@ extension Record {
   }
 
   public struct FieldPresence: VencejoProtobuf::Message {
-    public var field: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var field: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FieldPresence" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.field = ""
+      self.unknownFields = .init()
+    }
     public init(
       field: Swift::String = ""
     ) {
       self.field = field
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3002,23 +3216,32 @@ extension Record {
   public struct ModifyRecordsRequest: VencejoProtobuf::Message {
     /// Format: containers/{container}/databases/{database}. Every operation must
     /// be inside.
-    public var parent: Swift::String = ""
-    public var operations: [VencejoAPI::Record.RecordOperation] = []
+    public var parent: Swift::String
+    public var operations: [VencejoAPI::Record.RecordOperation]
     /// For operations that do not say. Default: IF_SERVER_RECORD_UNCHANGED.
-    public var savePolicy: VencejoAPI::Record.SavePolicy = .init(rawValue: 0)
+    public var savePolicy: VencejoAPI::Record.SavePolicy
     /// All or nothing, per zone. Default true in zones that support it;
     /// INVALID_ARGUMENT when set for one that does not.
     public var atomic: Swift::Bool?
     /// Remembered 24 hours per user. CloudKit calls it clientChangeToken.
-    public var requestId: Swift::String = ""
+    public var requestId: Swift::String
     /// Limits the fields of returned records. Unset: all. An empty list: none.
     public var desiredKeys: VencejoAPI::Record.FieldSelection?
-    public var validateOnly: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var validateOnly: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ModifyRecordsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.operations = []
+      self.savePolicy = .init(rawValue: 0)
+      self.atomic = nil
+      self.requestId = ""
+      self.desiredKeys = nil
+      self.validateOnly = false
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       operations: [VencejoAPI::Record.RecordOperation] = [],
@@ -3035,6 +3258,7 @@ extension Record {
       self.requestId = requestId
       self.desiredKeys = desiredKeys
       self.validateOnly = validateOnly
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3067,16 +3291,20 @@ extension Record {
   }
 
   public struct FieldSelection: VencejoProtobuf::Message {
-    public var fields: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var fields: [Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FieldSelection" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.fields = []
+      self.unknownFields = .init()
+    }
     public init(
       fields: [Swift::String] = []
     ) {
       self.fields = fields
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3098,15 +3326,19 @@ extension Record {
 
   public struct RecordOperation: VencejoProtobuf::Message {
     public var operation: Operation?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordOperation" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.operation = nil
+      self.unknownFields = .init()
+    }
     public init(
       operation: Operation? = nil
     ) {
       self.operation = operation
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3149,13 +3381,18 @@ extension Record {
   public struct SaveOperation: VencejoProtobuf::Message {
     public var record: VencejoAPI::Record.Record?
     /// Fields to write; one that record lacks is removed. Empty: all given.
-    public var changedKeys: [Swift::String] = []
-    public var savePolicy: VencejoAPI::Record.SavePolicy = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var changedKeys: [Swift::String]
+    public var savePolicy: VencejoAPI::Record.SavePolicy
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.SaveOperation" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.record = nil
+      self.changedKeys = []
+      self.savePolicy = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       record: VencejoAPI::Record.Record? = nil,
       changedKeys: [Swift::String] = [],
@@ -3164,6 +3401,7 @@ extension Record {
       self.record = record
       self.changedKeys = changedKeys
       self.savePolicy = savePolicy
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3189,16 +3427,21 @@ extension Record {
 
   public struct DeleteOperation: VencejoProtobuf::Message {
     /// Full record name.
-    public var name: Swift::String = ""
+    public var name: Swift::String
     /// Set: fail with RECORD_CHANGED when the stored tag differs.
-    public var changeTag: Swift::String = ""
+    public var changeTag: Swift::String
     /// A missing record is not an error.
-    public var allowMissing: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var allowMissing: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteOperation" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.changeTag = ""
+      self.allowMissing = false
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       changeTag: Swift::String = "",
@@ -3207,6 +3450,7 @@ extension Record {
       self.name = name
       self.changeTag = changeTag
       self.allowMissing = allowMissing
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3244,16 +3488,21 @@ extension Record {
 
   public struct ModifyRecordsResponse: VencejoProtobuf::Message {
     /// results[i] answers operations[i].
-    public var results: [VencejoAPI::Record.OperationResult] = []
+    public var results: [VencejoAPI::Record.OperationResult]
     /// Of every zone that changed.
-    public var zoneTokens: [VencejoAPI::Record.ZoneToken] = []
+    public var zoneTokens: [VencejoAPI::Record.ZoneToken]
     /// False when at least one item failed.
-    public var complete: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var complete: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ModifyRecordsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.results = []
+      self.zoneTokens = []
+      self.complete = false
+      self.unknownFields = .init()
+    }
     public init(
       results: [VencejoAPI::Record.OperationResult] = [],
       zoneTokens: [VencejoAPI::Record.ZoneToken] = [],
@@ -3262,6 +3511,7 @@ extension Record {
       self.results = results
       self.zoneTokens = zoneTokens
       self.complete = complete
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3286,19 +3536,24 @@ extension Record {
   }
 
   public struct ZoneToken: VencejoProtobuf::Message {
-    public var zone: Swift::String = ""
-    public var changeToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var zone: Swift::String
+    public var changeToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneToken" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.zone = ""
+      self.changeToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       zone: Swift::String = "",
       changeToken: Swift::String = ""
     ) {
       self.zone = zone
       self.changeToken = changeToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3332,15 +3587,19 @@ extension Record {
 
   public struct OperationResult: VencejoProtobuf::Message {
     public var result: Result?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.OperationResult" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.result = nil
+      self.unknownFields = .init()
+    }
     public init(
       result: Result? = nil
     ) {
       self.result = result
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3391,14 +3650,19 @@ extension Record {
   /// Wire compatible with google.rpc.Status. details always holds an ErrorInfo,
   /// and for RECORD_CHANGED also a RecordConflict.
   public struct ItemStatus: VencejoProtobuf::Message {
-    public var code: Swift::Int32 = 0
-    public var message: Swift::String = ""
-    public var details: [VencejoProtobuf::Google.AnyMessage] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var code: Swift::Int32
+    public var message: Swift::String
+    public var details: [VencejoProtobuf::Google.AnyMessage]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ItemStatus" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.code = 0
+      self.message = ""
+      self.details = []
+      self.unknownFields = .init()
+    }
     public init(
       code: Swift::Int32 = 0,
       message: Swift::String = "",
@@ -3407,6 +3671,7 @@ extension Record {
       self.code = code
       self.message = message
       self.details = details
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3434,17 +3699,22 @@ extension Record {
   public struct RecordConflict: VencejoProtobuf::Message {
     public var serverRecord: VencejoAPI::Record.Record?
     public var clientRecord: VencejoAPI::Record.Record?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordConflict" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.serverRecord = nil
+      self.clientRecord = nil
+      self.unknownFields = .init()
+    }
     public init(
       serverRecord: VencejoAPI::Record.Record? = nil,
       clientRecord: VencejoAPI::Record.Record? = nil
     ) {
       self.serverRecord = serverRecord
       self.clientRecord = clientRecord
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3467,16 +3737,22 @@ extension Record {
   }
 
   public struct DeletedRecord: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var recordType: Swift::String = ""
+    public var name: Swift::String
+    public var recordType: Swift::String
     public var deleteTime: VencejoProtobuf::Google.Timestamp?
     /// Deleted because this record's target was.
-    public var cascaded: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var cascaded: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeletedRecord" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.recordType = ""
+      self.deleteTime = nil
+      self.cascaded = false
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       recordType: Swift::String = "",
@@ -3487,6 +3763,7 @@ extension Record {
       self.recordType = recordType
       self.deleteTime = deleteTime
       self.cascaded = cascaded
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3513,19 +3790,24 @@ extension Record {
   }
 
   public struct GetRecordRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
+    public var name: Swift::String
     public var desiredKeys: VencejoAPI::Record.FieldSelection?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetRecordRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.desiredKeys = nil
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       desiredKeys: VencejoAPI::Record.FieldSelection? = nil
     ) {
       self.name = name
       self.desiredKeys = desiredKeys
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3549,15 +3831,19 @@ extension Record {
 
   public struct GetRecordResponse: VencejoProtobuf::Message {
     public var record: VencejoAPI::Record.Record?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetRecordResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.record = nil
+      self.unknownFields = .init()
+    }
     public init(
       record: VencejoAPI::Record.Record? = nil
     ) {
       self.record = record
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3578,15 +3864,20 @@ extension Record {
   }
 
   public struct LookupRecordsRequest: VencejoProtobuf::Message {
-    public var parent: Swift::String = ""
+    public var parent: Swift::String
     /// At most 400.
-    public var names: [Swift::String] = []
+    public var names: [Swift::String]
     public var desiredKeys: VencejoAPI::Record.FieldSelection?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.LookupRecordsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.names = []
+      self.desiredKeys = nil
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       names: [Swift::String] = [],
@@ -3595,6 +3886,7 @@ extension Record {
       self.parent = parent
       self.names = names
       self.desiredKeys = desiredKeys
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3619,16 +3911,20 @@ extension Record {
   }
 
   public struct LookupRecordsResponse: VencejoProtobuf::Message {
-    public var results: [VencejoAPI::Record.OperationResult] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var results: [VencejoAPI::Record.OperationResult]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.LookupRecordsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.results = []
+      self.unknownFields = .init()
+    }
     public init(
       results: [VencejoAPI::Record.OperationResult] = []
     ) {
       self.results = results
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3650,13 +3946,13 @@ extension Record {
 
   public struct QueryRecordsRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var parent: Swift::String = ""
+      var parent: Swift::String
       var query: VencejoAPI::Record.Query?
       var desiredKeys: VencejoAPI::Record.FieldSelection?
-      var pageSize: Swift::Int32 = 0
-      var pageToken: Swift::String = ""
-      var explain: Swift::Bool = false
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var pageSize: Swift::Int32
+      var pageToken: Swift::String
+      var explain: Swift::Bool
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -3684,7 +3980,7 @@ extension Record {
         if !fields.value.parent.isEmpty { writer.string(10, fields.value.parent) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// A database or one zone. A database means all its zones.
     public var parent: Swift::String {
@@ -3721,7 +4017,9 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.QueryRecordsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(parent: "", query: nil, desiredKeys: nil, pageSize: 0, pageToken: "", explain: false, unknownFields: .init()))
+    }
     public init(
       parent: Swift::String = "",
       query: VencejoAPI::Record.Query? = nil,
@@ -3730,7 +4028,7 @@ extension Record {
       pageToken: Swift::String = "",
       explain: Swift::Bool = false
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(parent: parent, query: query, desiredKeys: desiredKeys, pageSize: pageSize, pageToken: pageToken, explain: explain))
+      self.storage = VencejoProtobuf::Boxed(Storage(parent: parent, query: query, desiredKeys: desiredKeys, pageSize: pageSize, pageToken: pageToken, explain: explain, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -3746,17 +4044,23 @@ extension Record {
   /// A page may be shorter than asked for, or empty, and have a next_page_token:
   /// an answer reads a bounded number of rows whatever the query asks.
   public struct QueryRecordsResponse: VencejoProtobuf::Message {
-    public var records: [VencejoAPI::Record.Record] = []
-    public var nextPageToken: Swift::String = ""
+    public var records: [VencejoAPI::Record.Record]
+    public var nextPageToken: Swift::String
     /// Subscribe or fetch changes from here to miss nothing. First page only.
-    public var resumeToken: Swift::String = ""
+    public var resumeToken: Swift::String
     /// When asked for.
     public var explanation: VencejoAPI::Record.QueryExplanation?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.QueryRecordsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.records = []
+      self.nextPageToken = ""
+      self.resumeToken = ""
+      self.explanation = nil
+      self.unknownFields = .init()
+    }
     public init(
       records: [VencejoAPI::Record.Record] = [],
       nextPageToken: Swift::String = "",
@@ -3767,6 +4071,7 @@ extension Record {
       self.nextPageToken = nextPageToken
       self.resumeToken = resumeToken
       self.explanation = explanation
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3795,17 +4100,22 @@ extension Record {
   /// Why a query is slow: what it read for a page.
   public struct QueryExplanation: VencejoProtobuf::Message {
     /// Entries of indexes, and records.
-    public var rowsRead: Swift::Int64 = 0
+    public var rowsRead: Swift::Int64
     /// The page ended because enough was read, not because it was full: no index
     /// has both the condition and the order.
-    public var cutShort: Swift::Bool = false
+    public var cutShort: Swift::Bool
     /// What was run, each once, with SQLite's plan of it.
-    public var steps: [VencejoAPI::Record.QueryStep] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var steps: [VencejoAPI::Record.QueryStep]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.QueryExplanation" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.rowsRead = 0
+      self.cutShort = false
+      self.steps = []
+      self.unknownFields = .init()
+    }
     public init(
       rowsRead: Swift::Int64 = 0,
       cutShort: Swift::Bool = false,
@@ -3814,6 +4124,7 @@ extension Record {
       self.rowsRead = rowsRead
       self.cutShort = cutShort
       self.steps = steps
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3838,19 +4149,24 @@ extension Record {
   }
 
   public struct QueryStep: VencejoProtobuf::Message {
-    public var statement: Swift::String = ""
-    public var plan: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var statement: Swift::String
+    public var plan: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.QueryStep" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.statement = ""
+      self.plan = ""
+      self.unknownFields = .init()
+    }
     public init(
       statement: Swift::String = "",
       plan: Swift::String = ""
     ) {
       self.statement = statement
       self.plan = plan
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3884,15 +4200,20 @@ extension Record {
 
   public struct CountRecordsRequest: VencejoProtobuf::Message {
     /// A database or one zone.
-    public var parent: Swift::String = ""
+    public var parent: Swift::String
     public var query: VencejoAPI::Record.Query?
     /// Stop counting here; 0 counts as far as the server goes: at least 20,000.
-    public var limit: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var limit: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CountRecordsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.query = nil
+      self.limit = 0
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       query: VencejoAPI::Record.Query? = nil,
@@ -3901,6 +4222,7 @@ extension Record {
       self.parent = parent
       self.query = query
       self.limit = limit
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3925,20 +4247,25 @@ extension Record {
   }
 
   public struct CountRecordsResponse: VencejoProtobuf::Message {
-    public var count: Swift::Int64 = 0
+    public var count: Swift::Int64
     /// There may be more.
-    public var limitReached: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var limitReached: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CountRecordsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.count = 0
+      self.limitReached = false
+      self.unknownFields = .init()
+    }
     public init(
       count: Swift::Int64 = 0,
       limitReached: Swift::Bool = false
     ) {
       self.count = count
       self.limitReached = limitReached
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3971,19 +4298,24 @@ extension Record {
   }
 
   public struct DeletedZone: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var reason: VencejoAPI::Record.ZoneDeletionReason = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var reason: VencejoAPI::Record.ZoneDeletionReason
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeletedZone" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.reason = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       reason: VencejoAPI::Record.ZoneDeletionReason = .init(rawValue: 0)
     ) {
       self.name = name
       self.reason = reason
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4018,16 +4350,21 @@ extension Record {
   public struct FetchDatabaseChangesRequest: VencejoProtobuf::Message {
     /// Format: containers/{container}/databases/{database}; `shared` for the zones
     /// of others.
-    public var parent: Swift::String = ""
+    public var parent: Swift::String
     /// Empty: from the beginning. Of an earlier answer to this rpc.
-    public var changeToken: Swift::String = ""
+    public var changeToken: Swift::String
     /// Zones. Default 100, at most 1000.
-    public var pageSize: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var pageSize: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FetchDatabaseChangesRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.changeToken = ""
+      self.pageSize = 0
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       changeToken: Swift::String = "",
@@ -4036,6 +4373,7 @@ extension Record {
       self.parent = parent
       self.changeToken = changeToken
       self.pageSize = pageSize
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4074,15 +4412,21 @@ extension Record {
   public struct FetchDatabaseChangesResponse: VencejoProtobuf::Message {
     /// Oldest change first. A zone made anew under the name of a deleted one is
     /// only here; its old change tokens are refused as expired.
-    public var changedZones: [VencejoAPI::Record.Zone] = []
-    public var deletedZones: [VencejoAPI::Record.DeletedZone] = []
-    public var changeToken: Swift::String = ""
-    public var moreComing: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var changedZones: [VencejoAPI::Record.Zone]
+    public var deletedZones: [VencejoAPI::Record.DeletedZone]
+    public var changeToken: Swift::String
+    public var moreComing: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FetchDatabaseChangesResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.changedZones = []
+      self.deletedZones = []
+      self.changeToken = ""
+      self.moreComing = false
+      self.unknownFields = .init()
+    }
     public init(
       changedZones: [VencejoAPI::Record.Zone] = [],
       deletedZones: [VencejoAPI::Record.DeletedZone] = [],
@@ -4093,6 +4437,7 @@ extension Record {
       self.deletedZones = deletedZones
       self.changeToken = changeToken
       self.moreComing = moreComing
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4120,17 +4465,24 @@ extension Record {
 
   public struct FetchZoneChangesRequest: VencejoProtobuf::Message {
     /// Format: .../zones/{zone}
-    public var parent: Swift::String = ""
-    public var changeToken: Swift::String = ""
+    public var parent: Swift::String
+    public var changeToken: Swift::String
     public var desiredKeys: VencejoAPI::Record.FieldSelection?
-    public var pageSize: Swift::Int32 = 0
+    public var pageSize: Swift::Int32
     /// Only these; empty means all.
-    public var recordTypes: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var recordTypes: [Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FetchZoneChangesRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.changeToken = ""
+      self.desiredKeys = nil
+      self.pageSize = 0
+      self.recordTypes = []
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       changeToken: Swift::String = "",
@@ -4143,6 +4495,7 @@ extension Record {
       self.desiredKeys = desiredKeys
       self.pageSize = pageSize
       self.recordTypes = recordTypes
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4172,16 +4525,22 @@ extension Record {
 
   public struct FetchZoneChangesResponse: VencejoProtobuf::Message {
     /// Oldest change first; one record appears once, with its latest state.
-    public var changes: [VencejoAPI::Record.RecordChange] = []
-    public var changeToken: Swift::String = ""
-    public var moreComing: Swift::Bool = false
+    public var changes: [VencejoAPI::Record.RecordChange]
+    public var changeToken: Swift::String
+    public var moreComing: Swift::Bool
     /// Of the caller's last ModifyRecords in this zone, to recognise its echo.
-    public var lastRequestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var lastRequestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FetchZoneChangesResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.changes = []
+      self.changeToken = ""
+      self.moreComing = false
+      self.lastRequestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       changes: [VencejoAPI::Record.RecordChange] = [],
       changeToken: Swift::String = "",
@@ -4192,6 +4551,7 @@ extension Record {
       self.changeToken = changeToken
       self.moreComing = moreComing
       self.lastRequestId = lastRequestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4219,15 +4579,19 @@ extension Record {
 
   public struct RecordChange: VencejoProtobuf::Message {
     public var change: Change?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordChange" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.change = nil
+      self.unknownFields = .init()
+    }
     public init(
       change: Change? = nil
     ) {
       self.change = change
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4271,7 +4635,7 @@ extension Record {
   public struct UploadAssetRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var payload: Payload?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -4299,7 +4663,7 @@ extension Record {
         }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var payload: Payload? {
       get { self.storage.value.payload }
@@ -4312,11 +4676,13 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.UploadAssetRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, unknownFields: .init()))
+    }
     public init(
       payload: Payload? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(payload: payload))
+      self.storage = VencejoProtobuf::Boxed(Storage(payload: payload, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -4336,18 +4702,26 @@ extension Record {
 
   public struct AssetUploadHeader: VencejoProtobuf::Message {
     /// A UUID of the client's; with it an upload that broke is resumed.
-    public var uploadId: Swift::String = ""
-    public var fileName: Swift::String = ""
-    public var contentType: Swift::String = ""
-    public var sizeBytes: Swift::Int64 = 0
-    public var sha256: [Swift::UInt8] = []
+    public var uploadId: Swift::String
+    public var fileName: Swift::String
+    public var contentType: Swift::String
+    public var sizeBytes: Swift::Int64
+    public var sha256: [Swift::UInt8]
     /// Where the chunks go on: committed_bytes of GetAssetUpload.
-    public var offset: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var offset: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AssetUploadHeader" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.uploadId = ""
+      self.fileName = ""
+      self.contentType = ""
+      self.sizeBytes = 0
+      self.sha256 = []
+      self.offset = 0
+      self.unknownFields = .init()
+    }
     public init(
       uploadId: Swift::String = "",
       fileName: Swift::String = "",
@@ -4362,6 +4736,7 @@ extension Record {
       self.sizeBytes = sizeBytes
       self.sha256 = sha256
       self.offset = offset
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4413,7 +4788,7 @@ extension Record {
     struct Storage: Swift::Sendable {
       var asset: VencejoAPI::Record.Asset?
       var expireTime: VencejoProtobuf::Google.Timestamp?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -4433,7 +4808,7 @@ extension Record {
         if let value = fields.value.asset { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Put it into a field and save the record before expire_time.
     public var asset: VencejoAPI::Record.Asset? {
@@ -4451,12 +4826,14 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.UploadAssetResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(asset: nil, expireTime: nil, unknownFields: .init()))
+    }
     public init(
       asset: VencejoAPI::Record.Asset? = nil,
       expireTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(asset: asset, expireTime: expireTime))
+      self.storage = VencejoProtobuf::Boxed(Storage(asset: asset, expireTime: expireTime, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -4470,16 +4847,20 @@ extension Record {
   }
 
   public struct GetAssetUploadRequest: VencejoProtobuf::Message {
-    public var uploadId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var uploadId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetAssetUploadRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.uploadId = ""
+      self.unknownFields = .init()
+    }
     public init(
       uploadId: Swift::String = ""
     ) {
       self.uploadId = uploadId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4509,11 +4890,11 @@ extension Record {
 
   public struct GetAssetUploadResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var committedBytes: Swift::Int64 = 0
-      var complete: Swift::Bool = false
+      var committedBytes: Swift::Int64
+      var complete: Swift::Bool
       var asset: VencejoAPI::Record.Asset?
       var expireTime: VencejoProtobuf::Google.Timestamp?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -4537,7 +4918,7 @@ extension Record {
         if fields.value.committedBytes != 0 { writer.int64(8, fields.value.committedBytes) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var committedBytes: Swift::Int64 {
       get { self.storage.value.committedBytes }
@@ -4562,14 +4943,16 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetAssetUploadResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(committedBytes: 0, complete: false, asset: nil, expireTime: nil, unknownFields: .init()))
+    }
     public init(
       committedBytes: Swift::Int64 = 0,
       complete: Swift::Bool = false,
       asset: VencejoAPI::Record.Asset? = nil,
       expireTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(committedBytes: committedBytes, complete: complete, asset: asset, expireTime: expireTime))
+      self.storage = VencejoProtobuf::Boxed(Storage(committedBytes: committedBytes, complete: complete, asset: asset, expireTime: expireTime, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -4584,18 +4967,25 @@ extension Record {
 
   public struct DownloadAssetRequest: VencejoProtobuf::Message {
     /// The record and field that hold it: who may read the record may have it.
-    public var record: Swift::String = ""
-    public var field: Swift::String = ""
+    public var record: Swift::String
+    public var field: Swift::String
     /// Element of a list field.
-    public var listIndex: Swift::Int32 = 0
-    public var offset: Swift::Int64 = 0
+    public var listIndex: Swift::Int32
+    public var offset: Swift::Int64
     /// 0: all.
-    public var limit: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var limit: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DownloadAssetRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.record = ""
+      self.field = ""
+      self.listIndex = 0
+      self.offset = 0
+      self.limit = 0
+      self.unknownFields = .init()
+    }
     public init(
       record: Swift::String = "",
       field: Swift::String = "",
@@ -4608,6 +4998,7 @@ extension Record {
       self.listIndex = listIndex
       self.offset = offset
       self.limit = limit
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4653,15 +5044,19 @@ extension Record {
 
   public struct DownloadAssetResponse: VencejoProtobuf::Message {
     public var payload: Payload?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DownloadAssetResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.payload = nil
+      self.unknownFields = .init()
+    }
     public init(
       payload: Payload? = nil
     ) {
       self.payload = payload
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4698,16 +5093,20 @@ extension Record {
 
   public struct GetUsageRequest: VencejoProtobuf::Message {
     /// A container or a database.
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetUsageRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4736,19 +5135,26 @@ extension Record {
   }
 
   public struct GetUsageResponse: VencejoProtobuf::Message {
-    public var recordCount: Swift::Int64 = 0
+    public var recordCount: Swift::Int64
     /// Of fields.
-    public var recordBytes: Swift::Int64 = 0
+    public var recordBytes: Swift::Int64
     /// A file counts once for each record that holds it.
-    public var assetCount: Swift::Int64 = 0
-    public var assetBytes: Swift::Int64 = 0
+    public var assetCount: Swift::Int64
+    public var assetBytes: Swift::Int64
     /// Of one database.
-    public var quotaBytes: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var quotaBytes: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetUsageResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.recordCount = 0
+      self.recordBytes = 0
+      self.assetCount = 0
+      self.assetBytes = 0
+      self.quotaBytes = 0
+      self.unknownFields = .init()
+    }
     public init(
       recordCount: Swift::Int64 = 0,
       recordBytes: Swift::Int64 = 0,
@@ -4761,6 +5167,7 @@ extension Record {
       self.assetCount = assetCount
       self.assetBytes = assetBytes
       self.quotaBytes = quotaBytes
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4806,19 +5213,26 @@ extension Record {
 
   public struct Participant: VencejoProtobuf::Message {
     /// Format: users/{user}
-    public var user: Swift::String = ""
+    public var user: Swift::String
     /// Unspecified: PRIVATE_USER.
-    public var role: VencejoAPI::Record.ParticipantRole = .init(rawValue: 0)
+    public var role: VencejoAPI::Record.ParticipantRole
     /// Unspecified: READ_ONLY.
-    public var permission: VencejoAPI::Record.SharePermission = .init(rawValue: 0)
+    public var permission: VencejoAPI::Record.SharePermission
     /// Output only.
-    public var acceptanceStatus: VencejoAPI::Record.AcceptanceStatus = .init(rawValue: 0)
+    public var acceptanceStatus: VencejoAPI::Record.AcceptanceStatus
     public var addTime: VencejoProtobuf::Google.Timestamp?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Participant" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.user = ""
+      self.role = .init(rawValue: 0)
+      self.permission = .init(rawValue: 0)
+      self.acceptanceStatus = .init(rawValue: 0)
+      self.addTime = nil
+      self.unknownFields = .init()
+    }
     public init(
       user: Swift::String = "",
       role: VencejoAPI::Record.ParticipantRole = .init(rawValue: 0),
@@ -4831,6 +5245,7 @@ extension Record {
       self.permission = permission
       self.acceptanceStatus = acceptanceStatus
       self.addTime = addTime
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4860,19 +5275,19 @@ extension Record {
 
   public struct Share: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
+      var name: Swift::String
       var scope: Scope?
-      var publicPermission: VencejoAPI::Record.SharePermission = .init(rawValue: 0)
-      var participants: [VencejoAPI::Record.Participant] = []
-      var title: Swift::String = ""
-      var shareType: Swift::String = ""
-      var link: Swift::String = ""
+      var publicPermission: VencejoAPI::Record.SharePermission
+      var participants: [VencejoAPI::Record.Participant]
+      var title: Swift::String
+      var shareType: Swift::String
+      var link: Swift::String
       var createTime: VencejoProtobuf::Google.Timestamp?
       var updateTime: VencejoProtobuf::Google.Timestamp?
-      var etag: Swift::String = ""
+      var etag: Swift::String
       var linkExpireTime: VencejoProtobuf::Google.Timestamp?
-      var owner: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var owner: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -4917,7 +5332,7 @@ extension Record {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: containers/{container}/databases/{database}/shares/{share}
     public var name: Swift::String {
@@ -4981,7 +5396,9 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.Share" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", scope: nil, publicPermission: .init(rawValue: 0), participants: [], title: "", shareType: "", link: "", createTime: nil, updateTime: nil, etag: "", linkExpireTime: nil, owner: "", unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       scope: Scope? = nil,
@@ -4996,7 +5413,7 @@ extension Record {
       linkExpireTime: VencejoProtobuf::Google.Timestamp? = nil,
       owner: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, scope: scope, publicPermission: publicPermission, participants: participants, title: title, shareType: shareType, link: link, createTime: createTime, updateTime: updateTime, etag: etag, linkExpireTime: linkExpireTime, owner: owner))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, scope: scope, publicPermission: publicPermission, participants: participants, title: title, shareType: shareType, link: link, createTime: createTime, updateTime: updateTime, etag: etag, linkExpireTime: linkExpireTime, owner: owner, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -5020,19 +5437,24 @@ extension Record {
 
   public struct CreateShareRequest: VencejoProtobuf::Message {
     /// Format: containers/{container}/databases/{database}
-    public var parent: Swift::String = ""
+    public var parent: Swift::String
     public var share: VencejoAPI::Record.Share?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateShareRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.share = nil
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       share: VencejoAPI::Record.Share? = nil
     ) {
       self.parent = parent
       self.share = share
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5056,15 +5478,19 @@ extension Record {
 
   public struct CreateShareResponse: VencejoProtobuf::Message {
     public var share: VencejoAPI::Record.Share?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateShareResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.share = nil
+      self.unknownFields = .init()
+    }
     public init(
       share: VencejoAPI::Record.Share? = nil
     ) {
       self.share = share
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5085,16 +5511,20 @@ extension Record {
   }
 
   public struct GetShareRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetShareRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5124,15 +5554,19 @@ extension Record {
 
   public struct GetShareResponse: VencejoProtobuf::Message {
     public var share: VencejoAPI::Record.Share?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetShareResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.share = nil
+      self.unknownFields = .init()
+    }
     public init(
       share: VencejoAPI::Record.Share? = nil
     ) {
       self.share = share
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5155,14 +5589,19 @@ extension Record {
   public struct ListSharesRequest: VencejoProtobuf::Message {
     /// A database; `shared` lists what others share with the caller, invitations
     /// included.
-    public var parent: Swift::String = ""
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var parent: Swift::String
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListSharesRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       pageSize: Swift::Int32 = 0,
@@ -5171,6 +5610,7 @@ extension Record {
       self.parent = parent
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5207,19 +5647,24 @@ extension Record {
   }
 
   public struct ListSharesResponse: VencejoProtobuf::Message {
-    public var shares: [VencejoAPI::Record.Share] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var shares: [VencejoAPI::Record.Share]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListSharesResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.shares = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       shares: [VencejoAPI::Record.Share] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.shares = shares
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5247,17 +5692,22 @@ extension Record {
     /// Of public_permission, participants, title, share_type, link_expire_time,
     /// link (which makes another one).
     public var updateMask: VencejoProtobuf::Google.FieldMask?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateShareRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.share = nil
+      self.updateMask = nil
+      self.unknownFields = .init()
+    }
     public init(
       share: VencejoAPI::Record.Share? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil
     ) {
       self.share = share
       self.updateMask = updateMask
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5281,15 +5731,19 @@ extension Record {
 
   public struct UpdateShareResponse: VencejoProtobuf::Message {
     public var share: VencejoAPI::Record.Share?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateShareResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.share = nil
+      self.unknownFields = .init()
+    }
     public init(
       share: VencejoAPI::Record.Share? = nil
     ) {
       self.share = share
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5310,19 +5764,24 @@ extension Record {
   }
 
   public struct DeleteShareRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var etag: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var etag: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteShareRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.etag = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       etag: Swift::String = ""
     ) {
       self.name = name
       self.etag = etag
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5355,11 +5814,13 @@ extension Record {
   }
 
   public struct DeleteShareResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteShareResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -5383,16 +5844,20 @@ extension Record {
   }
 
   public struct ResolveShareLinkRequest: VencejoProtobuf::Message {
-    public var link: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var link: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResolveShareLinkRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.link = ""
+      self.unknownFields = .init()
+    }
     public init(
       link: Swift::String = ""
     ) {
       self.link = link
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5421,20 +5886,29 @@ extension Record {
   }
 
   public struct ResolveShareLinkResponse: VencejoProtobuf::Message {
-    public var share: Swift::String = ""
-    public var title: Swift::String = ""
+    public var share: Swift::String
+    public var title: Swift::String
     /// Format: users/{user}
-    public var owner: Swift::String = ""
+    public var owner: Swift::String
     /// What the caller would have.
-    public var permission: VencejoAPI::Record.SharePermission = .init(rawValue: 0)
-    public var acceptanceStatus: VencejoAPI::Record.AcceptanceStatus = .init(rawValue: 0)
-    public var rootRecord: Swift::String = ""
-    public var zone: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var permission: VencejoAPI::Record.SharePermission
+    public var acceptanceStatus: VencejoAPI::Record.AcceptanceStatus
+    public var rootRecord: Swift::String
+    public var zone: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResolveShareLinkResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.share = ""
+      self.title = ""
+      self.owner = ""
+      self.permission = .init(rawValue: 0)
+      self.acceptanceStatus = .init(rawValue: 0)
+      self.rootRecord = ""
+      self.zone = ""
+      self.unknownFields = .init()
+    }
     public init(
       share: Swift::String = "",
       title: Swift::String = "",
@@ -5451,6 +5925,7 @@ extension Record {
       self.acceptanceStatus = acceptanceStatus
       self.rootRecord = rootRecord
       self.zone = zone
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5504,19 +5979,24 @@ extension Record {
 
   public struct AcceptShareRequest: VencejoProtobuf::Message {
     /// One of the two: a link, or the name of a share the caller is invited to.
-    public var link: Swift::String = ""
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var link: Swift::String
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AcceptShareRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.link = ""
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       link: Swift::String = "",
       name: Swift::String = ""
     ) {
       self.link = link
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5550,15 +6030,19 @@ extension Record {
 
   public struct AcceptShareResponse: VencejoProtobuf::Message {
     public var share: VencejoAPI::Record.Share?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AcceptShareResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.share = nil
+      self.unknownFields = .init()
+    }
     public init(
       share: VencejoAPI::Record.Share? = nil
     ) {
       self.share = share
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5580,11 +6064,11 @@ extension Record {
 
   public struct Subscription: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
+      var name: Swift::String
       var kind: Kind?
       var notificationInfo: VencejoAPI::Record.NotificationInfo?
       var createTime: VencejoProtobuf::Google.Timestamp?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -5630,7 +6114,7 @@ extension Record {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: containers/{container}/databases/{database}/subscriptions/{subscription}
     public var name: Swift::String {
@@ -5656,14 +6140,16 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.Subscription" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", kind: nil, notificationInfo: nil, createTime: nil, unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       kind: Kind? = nil,
       notificationInfo: VencejoAPI::Record.NotificationInfo? = nil,
       createTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, kind: kind, notificationInfo: notificationInfo, createTime: createTime))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, kind: kind, notificationInfo: notificationInfo, createTime: createTime, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -5690,10 +6176,10 @@ extension Record {
   public struct QuerySubscription: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var query: VencejoAPI::Record.Query?
-      var firesOn: [VencejoAPI::Record.FiresOn] = []
-      var firesOnce: Swift::Bool = false
-      var zone: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var firesOn: [VencejoAPI::Record.FiresOn]
+      var firesOnce: Swift::Bool
+      var zone: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -5717,7 +6203,7 @@ extension Record {
         if let value = fields.value.query { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var query: VencejoAPI::Record.Query? {
       get { self.storage.value.query }
@@ -5745,14 +6231,16 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.QuerySubscription" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(query: nil, firesOn: [], firesOnce: false, zone: "", unknownFields: .init()))
+    }
     public init(
       query: VencejoAPI::Record.Query? = nil,
       firesOn: [VencejoAPI::Record.FiresOn] = [],
       firesOnce: Swift::Bool = false,
       zone: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(query: query, firesOn: firesOn, firesOnce: firesOnce, zone: zone))
+      self.storage = VencejoProtobuf::Boxed(Storage(query: query, firesOn: firesOn, firesOnce: firesOnce, zone: zone, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -5767,20 +6255,25 @@ extension Record {
 
   /// Fires once for each commit that changes something in the zone.
   public struct ZoneSubscription: VencejoProtobuf::Message {
-    public var zone: Swift::String = ""
+    public var zone: Swift::String
     /// Only changes of these; empty means all.
-    public var recordType: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var recordType: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneSubscription" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.zone = ""
+      self.recordType = ""
+      self.unknownFields = .init()
+    }
     public init(
       zone: Swift::String = "",
       recordType: Swift::String = ""
     ) {
       self.zone = zone
       self.recordType = recordType
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5815,16 +6308,20 @@ extension Record {
   /// Fires once for each commit that changes something in the database.
   public struct DatabaseSubscription: VencejoProtobuf::Message {
     /// Only changes of these; empty means all.
-    public var recordType: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var recordType: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DatabaseSubscription" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.recordType = ""
+      self.unknownFields = .init()
+    }
     public init(
       recordType: Swift::String = ""
     ) {
       self.recordType = recordType
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -5854,16 +6351,16 @@ extension Record {
 
   public struct NotificationInfo: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var title: Swift::String = ""
-      var body: Swift::String = ""
-      var desiredKeys: [Swift::String] = []
-      var incrementsBadge: Swift::Bool = false
-      var sound: Swift::String = ""
-      var category: Swift::String = ""
-      var collapseField: Swift::String = ""
-      var silent: Swift::Bool = false
-      var httpHookUri: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var title: Swift::String
+      var body: Swift::String
+      var desiredKeys: [Swift::String]
+      var incrementsBadge: Swift::Bool
+      var sound: Swift::String
+      var category: Swift::String
+      var collapseField: Swift::String
+      var silent: Swift::Bool
+      var httpHookUri: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -5897,7 +6394,7 @@ extension Record {
         if !fields.value.title.isEmpty { writer.string(10, fields.value.title) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Literal text, or with {field} placeholders taken from the record; at most
     /// 1,000 bytes.
@@ -5953,7 +6450,9 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.NotificationInfo" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(title: "", body: "", desiredKeys: [], incrementsBadge: false, sound: "", category: "", collapseField: "", silent: false, httpHookUri: "", unknownFields: .init()))
+    }
     public init(
       title: Swift::String = "",
       body: Swift::String = "",
@@ -5965,7 +6464,7 @@ extension Record {
       silent: Swift::Bool = false,
       httpHookUri: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(title: title, body: body, desiredKeys: desiredKeys, incrementsBadge: incrementsBadge, sound: sound, category: category, collapseField: collapseField, silent: silent, httpHookUri: httpHookUri))
+      self.storage = VencejoProtobuf::Boxed(Storage(title: title, body: body, desiredKeys: desiredKeys, incrementsBadge: incrementsBadge, sound: sound, category: category, collapseField: collapseField, silent: silent, httpHookUri: httpHookUri, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -5980,19 +6479,19 @@ extension Record {
 
   public struct Firing: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var subscription: Swift::String = ""
-      var reason: VencejoAPI::Record.FiresOn = .init(rawValue: 0)
-      var record: Swift::String = ""
-      var recordType: Swift::String = ""
-      var fields: [Swift::String: VencejoAPI::Record.Value] = [:]
-      var title: Swift::String = ""
-      var body: Swift::String = ""
-      var badge: Swift::Int32 = 0
+      var name: Swift::String
+      var subscription: Swift::String
+      var reason: VencejoAPI::Record.FiresOn
+      var record: Swift::String
+      var recordType: Swift::String
+      var fields: [Swift::String: VencejoAPI::Record.Value]
+      var title: Swift::String
+      var body: Swift::String
+      var badge: Swift::Int32
       var fireTime: VencejoProtobuf::Google.Timestamp?
-      var actor: Swift::String = ""
-      var zone: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var actor: Swift::String
+      var zone: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -6032,7 +6531,7 @@ extension Record {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: .../subscriptions/{subscription}/firings/{firing}
     public var name: Swift::String {
@@ -6092,7 +6591,9 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.Firing" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", subscription: "", reason: .init(rawValue: 0), record: "", recordType: "", fields: [:], title: "", body: "", badge: 0, fireTime: nil, actor: "", zone: "", unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       subscription: Swift::String = "",
@@ -6107,7 +6608,7 @@ extension Record {
       actor: Swift::String = "",
       zone: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, subscription: subscription, reason: reason, record: record, recordType: recordType, fields: fields, title: title, body: body, badge: badge, fireTime: fireTime, actor: actor, zone: zone))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, subscription: subscription, reason: reason, record: record, recordType: recordType, fields: fields, title: title, body: body, badge: badge, fireTime: fireTime, actor: actor, zone: zone, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -6121,18 +6622,24 @@ extension Record {
   }
 
   public struct CreateSubscriptionRequest: VencejoProtobuf::Message {
-    public var parent: Swift::String = ""
+    public var parent: Swift::String
     /// Chosen by the client; creating the same one twice is not an error.
-    public var subscriptionId: Swift::String = ""
+    public var subscriptionId: Swift::String
     public var subscription: VencejoAPI::Record.Subscription?
     /// Of the hook: 16 to 128 bytes, or in base64 behind whsec_. Empty: the server
     /// makes one.
-    public var signingSecret: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var signingSecret: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateSubscriptionRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.subscriptionId = ""
+      self.subscription = nil
+      self.signingSecret = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       subscriptionId: Swift::String = "",
@@ -6143,6 +6650,7 @@ extension Record {
       self.subscriptionId = subscriptionId
       self.subscription = subscription
       self.signingSecret = signingSecret
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6171,18 +6679,23 @@ extension Record {
   public struct CreateSubscriptionResponse: VencejoProtobuf::Message {
     public var subscription: VencejoAPI::Record.Subscription?
     /// Of the hook; shown once.
-    public var signingSecret: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var signingSecret: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateSubscriptionResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.subscription = nil
+      self.signingSecret = ""
+      self.unknownFields = .init()
+    }
     public init(
       subscription: VencejoAPI::Record.Subscription? = nil,
       signingSecret: Swift::String = ""
     ) {
       self.subscription = subscription
       self.signingSecret = signingSecret
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6205,16 +6718,20 @@ extension Record {
   }
 
   public struct GetSubscriptionRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetSubscriptionRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6244,15 +6761,19 @@ extension Record {
 
   public struct GetSubscriptionResponse: VencejoProtobuf::Message {
     public var subscription: VencejoAPI::Record.Subscription?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetSubscriptionResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.subscription = nil
+      self.unknownFields = .init()
+    }
     public init(
       subscription: VencejoAPI::Record.Subscription? = nil
     ) {
       self.subscription = subscription
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6274,16 +6795,20 @@ extension Record {
 
   /// Answered whole: a user has at most 100 in a database.
   public struct ListSubscriptionsRequest: VencejoProtobuf::Message {
-    public var parent: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var parent: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListSubscriptionsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = ""
     ) {
       self.parent = parent
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6312,16 +6837,20 @@ extension Record {
   }
 
   public struct ListSubscriptionsResponse: VencejoProtobuf::Message {
-    public var subscriptions: [VencejoAPI::Record.Subscription] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var subscriptions: [VencejoAPI::Record.Subscription]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListSubscriptionsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.subscriptions = []
+      self.unknownFields = .init()
+    }
     public init(
       subscriptions: [VencejoAPI::Record.Subscription] = []
     ) {
       self.subscriptions = subscriptions
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6342,19 +6871,24 @@ extension Record {
   }
 
   public struct DeleteSubscriptionRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var allowMissing: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var allowMissing: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteSubscriptionRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.allowMissing = false
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       allowMissing: Swift::Bool = false
     ) {
       self.name = name
       self.allowMissing = allowMissing
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6387,11 +6921,13 @@ extension Record {
   }
 
   public struct DeleteSubscriptionResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteSubscriptionResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -6416,17 +6952,22 @@ extension Record {
 
   public struct ListFiringsRequest: VencejoProtobuf::Message {
     /// A subscription, or `.../subscriptions/-` for all (AIP-159).
-    public var parent: Swift::String = ""
+    public var parent: Swift::String
     /// Default 100, at most 1000.
-    public var pageSize: Swift::Int32 = 0
+    public var pageSize: Swift::Int32
     /// Of an earlier answer; only what fired after it. Good as the resume_token of
     /// Subscribe too.
-    public var changeToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var changeToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListFiringsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.pageSize = 0
+      self.changeToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       pageSize: Swift::Int32 = 0,
@@ -6435,6 +6976,7 @@ extension Record {
       self.parent = parent
       self.pageSize = pageSize
       self.changeToken = changeToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6471,15 +7013,21 @@ extension Record {
   }
 
   public struct ListFiringsResponse: VencejoProtobuf::Message {
-    public var firings: [VencejoAPI::Record.Firing] = []
-    public var changeToken: Swift::String = ""
-    public var moreComing: Swift::Bool = false
-    public var badge: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var firings: [VencejoAPI::Record.Firing]
+    public var changeToken: Swift::String
+    public var moreComing: Swift::Bool
+    public var badge: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListFiringsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.firings = []
+      self.changeToken = ""
+      self.moreComing = false
+      self.badge = 0
+      self.unknownFields = .init()
+    }
     public init(
       firings: [VencejoAPI::Record.Firing] = [],
       changeToken: Swift::String = "",
@@ -6490,6 +7038,7 @@ extension Record {
       self.changeToken = changeToken
       self.moreComing = moreComing
       self.badge = badge
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6517,15 +7066,20 @@ extension Record {
 
   public struct AcknowledgeFiringsRequest: VencejoProtobuf::Message {
     /// As in ListFirings.
-    public var parent: Swift::String = ""
+    public var parent: Swift::String
     /// Exactly one of the two: these firings, or all up to a token of ListFirings.
-    public var names: [Swift::String] = []
-    public var changeToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var names: [Swift::String]
+    public var changeToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AcknowledgeFiringsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.names = []
+      self.changeToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       names: [Swift::String] = [],
@@ -6534,6 +7088,7 @@ extension Record {
       self.parent = parent
       self.names = names
       self.changeToken = changeToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6558,16 +7113,20 @@ extension Record {
   }
 
   public struct AcknowledgeFiringsResponse: VencejoProtobuf::Message {
-    public var badge: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var badge: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AcknowledgeFiringsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.badge = 0
+      self.unknownFields = .init()
+    }
     public init(
       badge: Swift::Int32 = 0
     ) {
       self.badge = badge
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6597,13 +7156,13 @@ extension Record {
 
   public struct SubscribeRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var parent: Swift::String = ""
-      var targets: [VencejoAPI::Record.SubscribeTarget] = []
-      var resumeToken: Swift::String = ""
-      var includeSnapshot: Swift::Bool = false
+      var parent: Swift::String
+      var targets: [VencejoAPI::Record.SubscribeTarget]
+      var resumeToken: Swift::String
+      var includeSnapshot: Swift::Bool
       var desiredKeys: VencejoAPI::Record.FieldSelection?
       var heartbeatInterval: VencejoProtobuf::Google.Duration?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -6631,7 +7190,7 @@ extension Record {
         if !fields.value.parent.isEmpty { writer.string(10, fields.value.parent) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Format: containers/{container}/databases/{database}
     public var parent: Swift::String {
@@ -6667,7 +7226,9 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.SubscribeRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(parent: "", targets: [], resumeToken: "", includeSnapshot: false, desiredKeys: nil, heartbeatInterval: nil, unknownFields: .init()))
+    }
     public init(
       parent: Swift::String = "",
       targets: [VencejoAPI::Record.SubscribeTarget] = [],
@@ -6676,7 +7237,7 @@ extension Record {
       desiredKeys: VencejoAPI::Record.FieldSelection? = nil,
       heartbeatInterval: VencejoProtobuf::Google.Duration? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(parent: parent, targets: targets, resumeToken: resumeToken, includeSnapshot: includeSnapshot, desiredKeys: desiredKeys, heartbeatInterval: heartbeatInterval))
+      self.storage = VencejoProtobuf::Boxed(Storage(parent: parent, targets: targets, resumeToken: resumeToken, includeSnapshot: includeSnapshot, desiredKeys: desiredKeys, heartbeatInterval: heartbeatInterval, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -6691,19 +7252,24 @@ extension Record {
 
   public struct SubscribeTarget: VencejoProtobuf::Message {
     /// Chosen by the client, unique in the request; comes back in the frames.
-    public var targetId: Swift::Int32 = 0
+    public var targetId: Swift::Int32
     public var target: Target?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.SubscribeTarget" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.targetId = 0
+      self.target = nil
+      self.unknownFields = .init()
+    }
     public init(
       targetId: Swift::Int32 = 0,
       target: Target? = nil
     ) {
       self.targetId = targetId
       self.target = target
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6754,12 +7320,12 @@ extension Record {
   /// since the last token comes once, as it is now.
   public struct SubscribeResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var resumeToken: Swift::String = ""
+      var resumeToken: Swift::String
       var commitTime: VencejoProtobuf::Google.Timestamp?
-      var historical: Swift::Bool = false
-      var targetIds: [Swift::Int32] = []
+      var historical: Swift::Bool
+      var targetIds: [Swift::Int32]
       var event: Event?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -6863,7 +7429,7 @@ extension Record {
         if !fields.value.resumeToken.isEmpty { writer.string(10, fields.value.resumeToken) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var resumeToken: Swift::String {
       get { self.storage.value.resumeToken }
@@ -6893,7 +7459,9 @@ extension Record {
 
     public static var messageName: Swift::String { "vencejo.record.v1.SubscribeResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(resumeToken: "", commitTime: nil, historical: false, targetIds: [], event: nil, unknownFields: .init()))
+    }
     public init(
       resumeToken: Swift::String = "",
       commitTime: VencejoProtobuf::Google.Timestamp? = nil,
@@ -6901,7 +7469,7 @@ extension Record {
       targetIds: [Swift::Int32] = [],
       event: Event? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(resumeToken: resumeToken, commitTime: commitTime, historical: historical, targetIds: targetIds, event: event))
+      self.storage = VencejoProtobuf::Boxed(Storage(resumeToken: resumeToken, commitTime: commitTime, historical: historical, targetIds: targetIds, event: event, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -6931,14 +7499,19 @@ extension Record {
   /// A record now matches, or still matches and changed.
   public struct RecordMatchedEvent: VencejoProtobuf::Message {
     public var record: VencejoAPI::Record.Record?
-    public var reason: VencejoAPI::Record.FiresOn = .init(rawValue: 0)
+    public var reason: VencejoAPI::Record.FiresOn
     /// The request_id of the ModifyRecords that caused it, for the same user.
-    public var requestId: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var requestId: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordMatchedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.record = nil
+      self.reason = .init(rawValue: 0)
+      self.requestId = ""
+      self.unknownFields = .init()
+    }
     public init(
       record: VencejoAPI::Record.Record? = nil,
       reason: VencejoAPI::Record.FiresOn = .init(rawValue: 0),
@@ -6947,6 +7520,7 @@ extension Record {
       self.record = record
       self.reason = reason
       self.requestId = requestId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6972,16 +7546,20 @@ extension Record {
 
   /// It exists but matches no more, or the caller may no longer read it.
   public struct RecordUnmatchedEvent: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordUnmatchedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7011,15 +7589,19 @@ extension Record {
 
   public struct RecordDeletedEvent: VencejoProtobuf::Message {
     public var record: VencejoAPI::Record.DeletedRecord?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordDeletedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.record = nil
+      self.unknownFields = .init()
+    }
     public init(
       record: VencejoAPI::Record.DeletedRecord? = nil
     ) {
       self.record = record
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7041,15 +7623,19 @@ extension Record {
 
   public struct ZoneChangedEvent: VencejoProtobuf::Message {
     public var zone: VencejoAPI::Record.Zone?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneChangedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.zone = nil
+      self.unknownFields = .init()
+    }
     public init(
       zone: VencejoAPI::Record.Zone? = nil
     ) {
       self.zone = zone
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7071,15 +7657,19 @@ extension Record {
 
   public struct FiringEvent: VencejoProtobuf::Message {
     public var firing: VencejoAPI::Record.Firing?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FiringEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.firing = nil
+      self.unknownFields = .init()
+    }
     public init(
       firing: VencejoAPI::Record.Firing? = nil
     ) {
       self.firing = firing
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7101,15 +7691,19 @@ extension Record {
 
   public struct ZoneDeletedEvent: VencejoProtobuf::Message {
     public var zone: VencejoAPI::Record.DeletedZone?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneDeletedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.zone = nil
+      self.unknownFields = .init()
+    }
     public init(
       zone: VencejoAPI::Record.DeletedZone? = nil
     ) {
       self.zone = zone
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7130,16 +7724,20 @@ extension Record {
   }
 
   public struct CaughtUpEvent: VencejoProtobuf::Message {
-    public var replayedEventCount: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var replayedEventCount: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CaughtUpEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.replayedEventCount = 0
+      self.unknownFields = .init()
+    }
     public init(
       replayedEventCount: Swift::Int64 = 0
     ) {
       self.replayedEventCount = replayedEventCount
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7169,15 +7767,19 @@ extension Record {
 
   public struct HeartbeatEvent: VencejoProtobuf::Message {
     public var serverTime: VencejoProtobuf::Google.Timestamp?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.HeartbeatEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.serverTime = nil
+      self.unknownFields = .init()
+    }
     public init(
       serverTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
       self.serverTime = serverTime
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7198,16 +7800,20 @@ extension Record {
   }
 
   public struct ResetEvent: VencejoProtobuf::Message {
-    public var reason: VencejoAPI::Record.ResetReason = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var reason: VencejoAPI::Record.ResetReason
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResetEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.reason = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       reason: VencejoAPI::Record.ResetReason = .init(rawValue: 0)
     ) {
       self.reason = reason
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7236,19 +7842,24 @@ extension Record {
   }
 
   public struct ClosingEvent: VencejoProtobuf::Message {
-    public var reason: VencejoAPI::Record.CloseReason = .init(rawValue: 0)
+    public var reason: VencejoAPI::Record.CloseReason
     public var retryDelay: VencejoProtobuf::Google.Duration?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ClosingEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.reason = .init(rawValue: 0)
+      self.retryDelay = nil
+      self.unknownFields = .init()
+    }
     public init(
       reason: VencejoAPI::Record.CloseReason = .init(rawValue: 0),
       retryDelay: VencejoProtobuf::Google.Duration? = nil
     ) {
       self.reason = reason
       self.retryDelay = retryDelay
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7273,19 +7884,24 @@ extension Record {
   /// One target failed, as a zone that does not exist; the others go on. When all
   /// fail, the call does.
   public struct TargetFailedEvent: VencejoProtobuf::Message {
-    public var targetId: Swift::Int32 = 0
+    public var targetId: Swift::Int32
     public var status: VencejoAPI::Record.ItemStatus?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.TargetFailedEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.targetId = 0
+      self.status = nil
+      self.unknownFields = .init()
+    }
     public init(
       targetId: Swift::Int32 = 0,
       status: VencejoAPI::Record.ItemStatus? = nil
     ) {
       self.targetId = targetId
       self.status = status
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7309,14 +7925,19 @@ extension Record {
 
   public struct CreateZoneRequest: VencejoProtobuf::Message {
     /// Format: containers/{container}/databases/{database}
-    public var parent: Swift::String = ""
-    public var zoneId: Swift::String = ""
+    public var parent: Swift::String
+    public var zoneId: Swift::String
     public var zone: VencejoAPI::Record.Zone?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateZoneRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.zoneId = ""
+      self.zone = nil
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       zoneId: Swift::String = "",
@@ -7325,6 +7946,7 @@ extension Record {
       self.parent = parent
       self.zoneId = zoneId
       self.zone = zone
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7350,15 +7972,19 @@ extension Record {
 
   public struct CreateZoneResponse: VencejoProtobuf::Message {
     public var zone: VencejoAPI::Record.Zone?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateZoneResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.zone = nil
+      self.unknownFields = .init()
+    }
     public init(
       zone: VencejoAPI::Record.Zone? = nil
     ) {
       self.zone = zone
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7379,16 +8005,20 @@ extension Record {
   }
 
   public struct GetZoneRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetZoneRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7418,15 +8048,19 @@ extension Record {
 
   public struct GetZoneResponse: VencejoProtobuf::Message {
     public var zone: VencejoAPI::Record.Zone?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetZoneResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.zone = nil
+      self.unknownFields = .init()
+    }
     public init(
       zone: VencejoAPI::Record.Zone? = nil
     ) {
       self.zone = zone
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7447,14 +8081,19 @@ extension Record {
   }
 
   public struct ListZonesRequest: VencejoProtobuf::Message {
-    public var parent: Swift::String = ""
-    public var pageSize: Swift::Int32 = 0
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var parent: Swift::String
+    public var pageSize: Swift::Int32
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListZonesRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.parent = ""
+      self.pageSize = 0
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       parent: Swift::String = "",
       pageSize: Swift::Int32 = 0,
@@ -7463,6 +8102,7 @@ extension Record {
       self.parent = parent
       self.pageSize = pageSize
       self.pageToken = pageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7499,19 +8139,24 @@ extension Record {
   }
 
   public struct ListZonesResponse: VencejoProtobuf::Message {
-    public var zones: [VencejoAPI::Record.Zone] = []
-    public var nextPageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var zones: [VencejoAPI::Record.Zone]
+    public var nextPageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListZonesResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.zones = []
+      self.nextPageToken = ""
+      self.unknownFields = .init()
+    }
     public init(
       zones: [VencejoAPI::Record.Zone] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.zones = zones
       self.nextPageToken = nextPageToken
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7534,19 +8179,24 @@ extension Record {
   }
 
   public struct DeleteZoneRequest: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var etag: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var etag: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteZoneRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.etag = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       etag: Swift::String = ""
     ) {
       self.name = name
       self.etag = etag
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -7579,11 +8229,13 @@ extension Record {
   }
 
   public struct DeleteZoneResponse: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteZoneResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {

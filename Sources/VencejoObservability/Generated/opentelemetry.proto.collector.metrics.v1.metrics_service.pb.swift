@@ -27,16 +27,20 @@ extension OTLPMetricsCollector {
   )
 
   struct ExportMetricsServiceRequest: VencejoProtobuf::Message {
-    var resourceMetrics: [VencejoObservability::OTLPMetrics.ResourceMetrics] = []
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var resourceMetrics: [VencejoObservability::OTLPMetrics.ResourceMetrics]
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetricsCollector.metricsServiceProto }
-    init() {}
+    init() {
+      self.resourceMetrics = []
+      self.unknownFields = .init()
+    }
     init(
       resourceMetrics: [VencejoObservability::OTLPMetrics.ResourceMetrics] = []
     ) {
       self.resourceMetrics = resourceMetrics
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -58,15 +62,19 @@ extension OTLPMetricsCollector {
 
   struct ExportMetricsServiceResponse: VencejoProtobuf::Message {
     var partialSuccess: VencejoObservability::OTLPMetricsCollector.ExportMetricsPartialSuccess?
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceResponse" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetricsCollector.metricsServiceProto }
-    init() {}
+    init() {
+      self.partialSuccess = nil
+      self.unknownFields = .init()
+    }
     init(
       partialSuccess: VencejoObservability::OTLPMetricsCollector.ExportMetricsPartialSuccess? = nil
     ) {
       self.partialSuccess = partialSuccess
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -87,19 +95,24 @@ extension OTLPMetricsCollector {
   }
 
   struct ExportMetricsPartialSuccess: VencejoProtobuf::Message {
-    var rejectedDataPoints: Swift::Int64 = 0
-    var errorMessage: Swift::String = ""
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var rejectedDataPoints: Swift::Int64
+    var errorMessage: Swift::String
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.collector.metrics.v1.ExportMetricsPartialSuccess" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetricsCollector.metricsServiceProto }
-    init() {}
+    init() {
+      self.rejectedDataPoints = 0
+      self.errorMessage = ""
+      self.unknownFields = .init()
+    }
     init(
       rejectedDataPoints: Swift::Int64 = 0,
       errorMessage: Swift::String = ""
     ) {
       self.rejectedDataPoints = rejectedDataPoints
       self.errorMessage = errorMessage
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -27,16 +27,20 @@ extension OTLPTraceCollector {
   )
 
   struct ExportTraceServiceRequest: VencejoProtobuf::Message {
-    var resourceSpans: [VencejoObservability::OTLPTrace.ResourceSpans] = []
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var resourceSpans: [VencejoObservability::OTLPTrace.ResourceSpans]
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTraceCollector.traceServiceProto }
-    init() {}
+    init() {
+      self.resourceSpans = []
+      self.unknownFields = .init()
+    }
     init(
       resourceSpans: [VencejoObservability::OTLPTrace.ResourceSpans] = []
     ) {
       self.resourceSpans = resourceSpans
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -58,15 +62,19 @@ extension OTLPTraceCollector {
 
   struct ExportTraceServiceResponse: VencejoProtobuf::Message {
     var partialSuccess: VencejoObservability::OTLPTraceCollector.ExportTracePartialSuccess?
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.collector.trace.v1.ExportTraceServiceResponse" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTraceCollector.traceServiceProto }
-    init() {}
+    init() {
+      self.partialSuccess = nil
+      self.unknownFields = .init()
+    }
     init(
       partialSuccess: VencejoObservability::OTLPTraceCollector.ExportTracePartialSuccess? = nil
     ) {
       self.partialSuccess = partialSuccess
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -87,19 +95,24 @@ extension OTLPTraceCollector {
   }
 
   struct ExportTracePartialSuccess: VencejoProtobuf::Message {
-    var rejectedSpans: Swift::Int64 = 0
-    var errorMessage: Swift::String = ""
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var rejectedSpans: Swift::Int64
+    var errorMessage: Swift::String
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.collector.trace.v1.ExportTracePartialSuccess" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTraceCollector.traceServiceProto }
-    init() {}
+    init() {
+      self.rejectedSpans = 0
+      self.errorMessage = ""
+      self.unknownFields = .init()
+    }
     init(
       rejectedSpans: Swift::Int64 = 0,
       errorMessage: Swift::String = ""
     ) {
       self.rejectedSpans = rejectedSpans
       self.errorMessage = errorMessage
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -24,15 +24,19 @@ extension OTLPCommon {
 
   struct AnyValue: VencejoProtobuf::Message {
     var value: Value?
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.common.v1.AnyValue" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPCommon.commonProto }
-    init() {}
+    init() {
+      self.value = nil
+      self.unknownFields = .init()
+    }
     init(
       value: Value? = nil
     ) {
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -72,19 +76,24 @@ extension OTLPCommon {
   }
 
   struct KeyValue: VencejoProtobuf::Message {
-    var key: Swift::String = ""
+    var key: Swift::String
     var value: VencejoObservability::OTLPCommon.AnyValue?
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.common.v1.KeyValue" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPCommon.commonProto }
-    init() {}
+    init() {
+      self.key = ""
+      self.value = nil
+      self.unknownFields = .init()
+    }
     init(
       key: Swift::String = "",
       value: VencejoObservability::OTLPCommon.AnyValue? = nil
     ) {
       self.key = key
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -108,19 +117,24 @@ extension OTLPCommon {
 
   /// The library that measured.
   struct InstrumentationScope: VencejoProtobuf::Message {
-    var name: Swift::String = ""
-    var version: Swift::String = ""
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var name: Swift::String
+    var version: Swift::String
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.common.v1.InstrumentationScope" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPCommon.commonProto }
-    init() {}
+    init() {
+      self.name = ""
+      self.version = ""
+      self.unknownFields = .init()
+    }
     init(
       name: Swift::String = "",
       version: Swift::String = ""
     ) {
       self.name = name
       self.version = version
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

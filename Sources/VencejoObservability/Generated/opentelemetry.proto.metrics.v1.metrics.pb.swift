@@ -56,18 +56,23 @@ extension OTLPMetrics {
 
   struct ResourceMetrics: VencejoProtobuf::Message {
     var resource: VencejoObservability::OTLPResource.Resource?
-    var scopeMetrics: [VencejoObservability::OTLPMetrics.ScopeMetrics] = []
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var scopeMetrics: [VencejoObservability::OTLPMetrics.ScopeMetrics]
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.ResourceMetrics" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
-    init() {}
+    init() {
+      self.resource = nil
+      self.scopeMetrics = []
+      self.unknownFields = .init()
+    }
     init(
       resource: VencejoObservability::OTLPResource.Resource? = nil,
       scopeMetrics: [VencejoObservability::OTLPMetrics.ScopeMetrics] = []
     ) {
       self.resource = resource
       self.scopeMetrics = scopeMetrics
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -91,18 +96,23 @@ extension OTLPMetrics {
 
   struct ScopeMetrics: VencejoProtobuf::Message {
     var scope: VencejoObservability::OTLPCommon.InstrumentationScope?
-    var metrics: [VencejoObservability::OTLPMetrics.Metric] = []
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var metrics: [VencejoObservability::OTLPMetrics.Metric]
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.ScopeMetrics" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
-    init() {}
+    init() {
+      self.scope = nil
+      self.metrics = []
+      self.unknownFields = .init()
+    }
     init(
       scope: VencejoObservability::OTLPCommon.InstrumentationScope? = nil,
       metrics: [VencejoObservability::OTLPMetrics.Metric] = []
     ) {
       self.scope = scope
       self.metrics = metrics
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -125,16 +135,22 @@ extension OTLPMetrics {
   }
 
   struct Metric: VencejoProtobuf::Message {
-    var name: Swift::String = ""
-    var description: Swift::String = ""
+    var name: Swift::String
+    var description: Swift::String
     /// As in UCUM: "s", "By", "{call}".
-    var unit: Swift::String = ""
+    var unit: Swift::String
     var data: Data?
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.Metric" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
-    init() {}
+    init() {
+      self.name = ""
+      self.description = ""
+      self.unit = ""
+      self.data = nil
+      self.unknownFields = .init()
+    }
     init(
       name: Swift::String = "",
       description: Swift::String = "",
@@ -145,6 +161,7 @@ extension OTLPMetrics {
       self.description = description
       self.unit = unit
       self.data = data
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -199,16 +216,20 @@ extension OTLPMetrics {
   }
 
   struct Gauge: VencejoProtobuf::Message {
-    var dataPoints: [VencejoObservability::OTLPMetrics.NumberDataPoint] = []
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var dataPoints: [VencejoObservability::OTLPMetrics.NumberDataPoint]
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.Gauge" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
-    init() {}
+    init() {
+      self.dataPoints = []
+      self.unknownFields = .init()
+    }
     init(
       dataPoints: [VencejoObservability::OTLPMetrics.NumberDataPoint] = []
     ) {
       self.dataPoints = dataPoints
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -229,14 +250,19 @@ extension OTLPMetrics {
   }
 
   struct Sum: VencejoProtobuf::Message {
-    var dataPoints: [VencejoObservability::OTLPMetrics.NumberDataPoint] = []
-    var aggregationTemporality: VencejoObservability::OTLPMetrics.AggregationTemporality = .init(rawValue: 0)
-    var isMonotonic: Swift::Bool = false
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var dataPoints: [VencejoObservability::OTLPMetrics.NumberDataPoint]
+    var aggregationTemporality: VencejoObservability::OTLPMetrics.AggregationTemporality
+    var isMonotonic: Swift::Bool
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.Sum" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
-    init() {}
+    init() {
+      self.dataPoints = []
+      self.aggregationTemporality = .init(rawValue: 0)
+      self.isMonotonic = false
+      self.unknownFields = .init()
+    }
     init(
       dataPoints: [VencejoObservability::OTLPMetrics.NumberDataPoint] = [],
       aggregationTemporality: VencejoObservability::OTLPMetrics.AggregationTemporality = .init(rawValue: 0),
@@ -245,6 +271,7 @@ extension OTLPMetrics {
       self.dataPoints = dataPoints
       self.aggregationTemporality = aggregationTemporality
       self.isMonotonic = isMonotonic
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -269,19 +296,24 @@ extension OTLPMetrics {
   }
 
   struct Histogram: VencejoProtobuf::Message {
-    var dataPoints: [VencejoObservability::OTLPMetrics.HistogramDataPoint] = []
-    var aggregationTemporality: VencejoObservability::OTLPMetrics.AggregationTemporality = .init(rawValue: 0)
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var dataPoints: [VencejoObservability::OTLPMetrics.HistogramDataPoint]
+    var aggregationTemporality: VencejoObservability::OTLPMetrics.AggregationTemporality
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.Histogram" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
-    init() {}
+    init() {
+      self.dataPoints = []
+      self.aggregationTemporality = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     init(
       dataPoints: [VencejoObservability::OTLPMetrics.HistogramDataPoint] = [],
       aggregationTemporality: VencejoObservability::OTLPMetrics.AggregationTemporality = .init(rawValue: 0)
     ) {
       self.dataPoints = dataPoints
       self.aggregationTemporality = aggregationTemporality
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -304,15 +336,21 @@ extension OTLPMetrics {
   }
 
   struct NumberDataPoint: VencejoProtobuf::Message {
-    var startTimeUnixNano: Swift::UInt64 = 0
-    var timeUnixNano: Swift::UInt64 = 0
+    var startTimeUnixNano: Swift::UInt64
+    var timeUnixNano: Swift::UInt64
     var value: Value?
-    var attributes: [VencejoObservability::OTLPCommon.KeyValue] = []
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var attributes: [VencejoObservability::OTLPCommon.KeyValue]
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.NumberDataPoint" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
-    init() {}
+    init() {
+      self.startTimeUnixNano = 0
+      self.timeUnixNano = 0
+      self.value = nil
+      self.attributes = []
+      self.unknownFields = .init()
+    }
     init(
       startTimeUnixNano: Swift::UInt64 = 0,
       timeUnixNano: Swift::UInt64 = 0,
@@ -323,6 +361,7 @@ extension OTLPMetrics {
       self.timeUnixNano = timeUnixNano
       self.value = value
       self.attributes = attributes
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -359,20 +398,29 @@ extension OTLPMetrics {
   }
 
   struct HistogramDataPoint: VencejoProtobuf::Message {
-    var startTimeUnixNano: Swift::UInt64 = 0
-    var timeUnixNano: Swift::UInt64 = 0
-    var count: Swift::UInt64 = 0
+    var startTimeUnixNano: Swift::UInt64
+    var timeUnixNano: Swift::UInt64
+    var count: Swift::UInt64
     var sum: Swift::Double?
     /// One more than there are bounds; not cumulative.
-    var bucketCounts: [Swift::UInt64] = []
+    var bucketCounts: [Swift::UInt64]
     /// Upper bounds, each in its bucket.
-    var explicitBounds: [Swift::Double] = []
-    var attributes: [VencejoObservability::OTLPCommon.KeyValue] = []
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var explicitBounds: [Swift::Double]
+    var attributes: [VencejoObservability::OTLPCommon.KeyValue]
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.HistogramDataPoint" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
-    init() {}
+    init() {
+      self.startTimeUnixNano = 0
+      self.timeUnixNano = 0
+      self.count = 0
+      self.sum = nil
+      self.bucketCounts = []
+      self.explicitBounds = []
+      self.attributes = []
+      self.unknownFields = .init()
+    }
     init(
       startTimeUnixNano: Swift::UInt64 = 0,
       timeUnixNano: Swift::UInt64 = 0,
@@ -389,6 +437,7 @@ extension OTLPMetrics {
       self.bucketCounts = bucketCounts
       self.explicitBounds = explicitBounds
       self.attributes = attributes
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

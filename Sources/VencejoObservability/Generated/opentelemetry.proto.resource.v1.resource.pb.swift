@@ -20,16 +20,20 @@ extension OTLPResource {
   )
 
   struct Resource: VencejoProtobuf::Message {
-    var attributes: [VencejoObservability::OTLPCommon.KeyValue] = []
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var attributes: [VencejoObservability::OTLPCommon.KeyValue]
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.resource.v1.Resource" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPResource.resourceProto }
-    init() {}
+    init() {
+      self.attributes = []
+      self.unknownFields = .init()
+    }
     init(
       attributes: [VencejoObservability::OTLPCommon.KeyValue] = []
     ) {
       self.attributes = attributes
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -35,18 +35,23 @@ extension OTLPTrace {
 
   struct ResourceSpans: VencejoProtobuf::Message {
     var resource: VencejoObservability::OTLPResource.Resource?
-    var scopeSpans: [VencejoObservability::OTLPTrace.ScopeSpans] = []
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var scopeSpans: [VencejoObservability::OTLPTrace.ScopeSpans]
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.trace.v1.ResourceSpans" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTrace.traceProto }
-    init() {}
+    init() {
+      self.resource = nil
+      self.scopeSpans = []
+      self.unknownFields = .init()
+    }
     init(
       resource: VencejoObservability::OTLPResource.Resource? = nil,
       scopeSpans: [VencejoObservability::OTLPTrace.ScopeSpans] = []
     ) {
       self.resource = resource
       self.scopeSpans = scopeSpans
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -70,18 +75,23 @@ extension OTLPTrace {
 
   struct ScopeSpans: VencejoProtobuf::Message {
     var scope: VencejoObservability::OTLPCommon.InstrumentationScope?
-    var spans: [VencejoObservability::OTLPTrace.Span] = []
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var spans: [VencejoObservability::OTLPTrace.Span]
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.trace.v1.ScopeSpans" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTrace.traceProto }
-    init() {}
+    init() {
+      self.scope = nil
+      self.spans = []
+      self.unknownFields = .init()
+    }
     init(
       scope: VencejoObservability::OTLPCommon.InstrumentationScope? = nil,
       spans: [VencejoObservability::OTLPTrace.Span] = []
     ) {
       self.scope = scope
       self.spans = spans
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -105,18 +115,18 @@ extension OTLPTrace {
 
   struct Span: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var traceId: [Swift::UInt8] = []
-      var spanId: [Swift::UInt8] = []
-      var traceState: Swift::String = ""
-      var parentSpanId: [Swift::UInt8] = []
-      var name: Swift::String = ""
-      var kind: VencejoObservability::OTLPTrace.Span.SpanKind = .init(rawValue: 0)
-      var startTimeUnixNano: Swift::UInt64 = 0
-      var endTimeUnixNano: Swift::UInt64 = 0
-      var attributes: [VencejoObservability::OTLPCommon.KeyValue] = []
+      var traceId: [Swift::UInt8]
+      var spanId: [Swift::UInt8]
+      var traceState: Swift::String
+      var parentSpanId: [Swift::UInt8]
+      var name: Swift::String
+      var kind: VencejoObservability::OTLPTrace.Span.SpanKind
+      var startTimeUnixNano: Swift::UInt64
+      var endTimeUnixNano: Swift::UInt64
+      var attributes: [VencejoObservability::OTLPCommon.KeyValue]
       var status: VencejoObservability::OTLPTrace.Status?
-      var flags: Swift::UInt32 = 0
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var flags: Swift::UInt32
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -154,7 +164,7 @@ extension OTLPTrace {
         if !fields.value.traceId.isEmpty { writer.bytes(10, fields.value.traceId) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// 16 bytes.
     var traceId: [Swift::UInt8] {
@@ -213,7 +223,9 @@ extension OTLPTrace {
 
     static var messageName: Swift::String { "opentelemetry.proto.trace.v1.Span" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTrace.traceProto }
-    init() {}
+    init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(traceId: [], spanId: [], traceState: "", parentSpanId: [], name: "", kind: .init(rawValue: 0), startTimeUnixNano: 0, endTimeUnixNano: 0, attributes: [], status: nil, flags: 0, unknownFields: .init()))
+    }
     init(
       traceId: [Swift::UInt8] = [],
       spanId: [Swift::UInt8] = [],
@@ -227,7 +239,7 @@ extension OTLPTrace {
       status: VencejoObservability::OTLPTrace.Status? = nil,
       flags: Swift::UInt32 = 0
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(traceId: traceId, spanId: spanId, traceState: traceState, parentSpanId: parentSpanId, name: name, kind: kind, startTimeUnixNano: startTimeUnixNano, endTimeUnixNano: endTimeUnixNano, attributes: attributes, status: status, flags: flags))
+      self.storage = VencejoProtobuf::Boxed(Storage(traceId: traceId, spanId: spanId, traceState: traceState, parentSpanId: parentSpanId, name: name, kind: kind, startTimeUnixNano: startTimeUnixNano, endTimeUnixNano: endTimeUnixNano, attributes: attributes, status: status, flags: flags, unknownFields: .init()))
     }
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -254,19 +266,24 @@ extension OTLPTrace {
   }
 
   struct Status: VencejoProtobuf::Message {
-    var message: Swift::String = ""
-    var code: VencejoObservability::OTLPTrace.Status.StatusCode = .init(rawValue: 0)
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var message: Swift::String
+    var code: VencejoObservability::OTLPTrace.Status.StatusCode
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.trace.v1.Status" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTrace.traceProto }
-    init() {}
+    init() {
+      self.message = ""
+      self.code = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     init(
       message: Swift::String = "",
       code: VencejoObservability::OTLPTrace.Status.StatusCode = .init(rawValue: 0)
     ) {
       self.message = message
       self.code = code
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

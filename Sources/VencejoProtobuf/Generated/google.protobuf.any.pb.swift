@@ -127,20 +127,25 @@ extension Google {
     ///
     /// Schemes other than `http`, `https` (or the empty scheme) might be
     /// used with implementation specific semantics.
-    public var typeUrl: Swift::String = ""
+    public var typeUrl: Swift::String
     /// Must be a valid serialized protocol buffer of the above specified type.
-    public var value: [Swift::UInt8] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var value: [Swift::UInt8]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Any" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.anyProto }
-    public init() {}
+    public init() {
+      self.typeUrl = ""
+      self.value = []
+      self.unknownFields = .init()
+    }
     public init(
       typeUrl: Swift::String = "",
       value: [Swift::UInt8] = []
     ) {
       self.typeUrl = typeUrl
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

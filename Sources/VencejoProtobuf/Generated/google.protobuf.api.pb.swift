@@ -34,14 +34,14 @@ extension Google {
   /// detailed terminology.
   public struct Api: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var methods: [VencejoProtobuf::Google.Method] = []
-      var options: [VencejoProtobuf::Google.Option] = []
-      var version: Swift::String = ""
+      var name: Swift::String
+      var methods: [VencejoProtobuf::Google.Method]
+      var options: [VencejoProtobuf::Google.Option]
+      var version: Swift::String
       var sourceContext: VencejoProtobuf::Google.SourceContext?
-      var mixins: [VencejoProtobuf::Google.Mixin] = []
-      var syntax: VencejoProtobuf::Google.Syntax = .init(rawValue: 0)
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var mixins: [VencejoProtobuf::Google.Mixin]
+      var syntax: VencejoProtobuf::Google.Syntax
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -71,7 +71,7 @@ extension Google {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// The fully qualified name of this interface, including package name
     /// followed by the interface's simple name.
@@ -135,7 +135,9 @@ extension Google {
 
     public static var messageName: Swift::String { "google.protobuf.Api" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.apiProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", methods: [], options: [], version: "", sourceContext: nil, mixins: [], syntax: .init(rawValue: 0), unknownFields: .init()))
+    }
     public init(
       name: Swift::String = "",
       methods: [VencejoProtobuf::Google.Method] = [],
@@ -145,7 +147,7 @@ extension Google {
       mixins: [VencejoProtobuf::Google.Mixin] = [],
       syntax: VencejoProtobuf::Google.Syntax = .init(rawValue: 0)
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, methods: methods, options: options, version: version, sourceContext: sourceContext, mixins: mixins, syntax: syntax))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, methods: methods, options: options, version: version, sourceContext: sourceContext, mixins: mixins, syntax: syntax, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -161,24 +163,33 @@ extension Google {
   /// Method represents a method of an API interface.
   public struct Method: VencejoProtobuf::Message {
     /// The simple name of this method.
-    public var name: Swift::String = ""
+    public var name: Swift::String
     /// A URL of the input message type.
-    public var requestTypeUrl: Swift::String = ""
+    public var requestTypeUrl: Swift::String
     /// If true, the request is streamed.
-    public var requestStreaming: Swift::Bool = false
+    public var requestStreaming: Swift::Bool
     /// The URL of the output message type.
-    public var responseTypeUrl: Swift::String = ""
+    public var responseTypeUrl: Swift::String
     /// If true, the response is streamed.
-    public var responseStreaming: Swift::Bool = false
+    public var responseStreaming: Swift::Bool
     /// Any metadata attached to the method.
-    public var options: [VencejoProtobuf::Google.Option] = []
+    public var options: [VencejoProtobuf::Google.Option]
     /// The source syntax of this method.
-    public var syntax: VencejoProtobuf::Google.Syntax = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var syntax: VencejoProtobuf::Google.Syntax
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Method" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.apiProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.requestTypeUrl = ""
+      self.requestStreaming = false
+      self.responseTypeUrl = ""
+      self.responseStreaming = false
+      self.options = []
+      self.syntax = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       requestTypeUrl: Swift::String = "",
@@ -195,6 +206,7 @@ extension Google {
       self.responseStreaming = responseStreaming
       self.options = options
       self.syntax = syntax
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -306,21 +318,26 @@ extension Google {
   ///     }
   public struct Mixin: VencejoProtobuf::Message {
     /// The fully qualified name of the interface which is included.
-    public var name: Swift::String = ""
+    public var name: Swift::String
     /// If non-empty specifies a path under which inherited HTTP paths
     /// are rooted.
-    public var root: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var root: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Mixin" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.apiProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.root = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       root: Swift::String = ""
     ) {
       self.name = name
       self.root = root
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -31,11 +31,17 @@ extension Google {
     public var patch: Swift::Int32?
     /// For example "rc1"; empty for a release.
     public var suffix: Swift::String?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.compiler.Version" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.pluginProto }
-    public init() {}
+    public init() {
+      self.major = nil
+      self.minor = nil
+      self.patch = nil
+      self.suffix = nil
+      self.unknownFields = .init()
+    }
     public init(
       major: Swift::Int32? = nil,
       minor: Swift::Int32? = nil,
@@ -46,6 +52,7 @@ extension Google {
       self.minor = minor
       self.patch = patch
       self.suffix = suffix
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -88,20 +95,27 @@ extension Google {
   /// What protoc writes to the plugin's standard input.
   public struct CodeGeneratorRequest: VencejoProtobuf::Message {
     /// The files named on protoc's command line: code is wanted for these only.
-    public var fileToGenerate: [Swift::String] = []
+    public var fileToGenerate: [Swift::String]
     /// The text of the plugin's options.
     public var parameter: Swift::String?
     /// The version of protoc.
     public var compilerVersion: VencejoProtobuf::Google.Version?
     /// The files to generate and all they import, an imported file always first.
-    public var protoFile: [VencejoProtobuf::Google.FileDescriptorProto] = []
+    public var protoFile: [VencejoProtobuf::Google.FileDescriptorProto]
     /// The files to generate with the options plugins may see but programs do not keep.
-    public var sourceFileDescriptors: [VencejoProtobuf::Google.FileDescriptorProto] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var sourceFileDescriptors: [VencejoProtobuf::Google.FileDescriptorProto]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.compiler.CodeGeneratorRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.pluginProto }
-    public init() {}
+    public init() {
+      self.fileToGenerate = []
+      self.parameter = nil
+      self.compilerVersion = nil
+      self.protoFile = []
+      self.sourceFileDescriptors = []
+      self.unknownFields = .init()
+    }
     public init(
       fileToGenerate: [Swift::String] = [],
       parameter: Swift::String? = nil,
@@ -114,6 +128,7 @@ extension Google {
       self.compilerVersion = compilerVersion
       self.protoFile = protoFile
       self.sourceFileDescriptors = sourceFileDescriptors
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -156,12 +171,19 @@ extension Google {
     /// The first and the last Edition this plugin knows.
     public var minimumEdition: Swift::Int32?
     public var maximumEdition: Swift::Int32?
-    public var file: [VencejoProtobuf::Google.CodeGeneratorResponse.File] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var file: [VencejoProtobuf::Google.CodeGeneratorResponse.File]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.compiler.CodeGeneratorResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.pluginProto }
-    public init() {}
+    public init() {
+      self.error = nil
+      self.supportedFeatures = nil
+      self.minimumEdition = nil
+      self.maximumEdition = nil
+      self.file = []
+      self.unknownFields = .init()
+    }
     public init(
       error: Swift::String? = nil,
       supportedFeatures: Swift::UInt64? = nil,
@@ -174,6 +196,7 @@ extension Google {
       self.minimumEdition = minimumEdition
       self.maximumEdition = maximumEdition
       self.file = file
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -227,11 +250,16 @@ extension VencejoProtobuf::Google.CodeGeneratorResponse {
     /// Where in another plugin's file to insert the content.
     public var insertionPoint: Swift::String?
     public var content: Swift::String?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.compiler.CodeGeneratorResponse.File" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.pluginProto }
-    public init() {}
+    public init() {
+      self.name = nil
+      self.insertionPoint = nil
+      self.content = nil
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String? = nil,
       insertionPoint: Swift::String? = nil,
@@ -240,6 +268,7 @@ extension VencejoProtobuf::Google.CodeGeneratorResponse {
       self.name = name
       self.insertionPoint = insertionPoint
       self.content = content
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -242,16 +242,20 @@ extension Google {
 
   /// Files with all they import, as `protoc --descriptor_set_out` writes them.
   public struct FileDescriptorSet: VencejoProtobuf::Message {
-    public var file: [VencejoProtobuf::Google.FileDescriptorProto] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var file: [VencejoProtobuf::Google.FileDescriptorProto]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FileDescriptorSet" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.file = []
+      self.unknownFields = .init()
+    }
     public init(
       file: [VencejoProtobuf::Google.FileDescriptorProto] = []
     ) {
       self.file = file
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -281,19 +285,19 @@ extension Google {
     struct Storage: Swift::Sendable {
       var name: Swift::String?
       var package: Swift::String?
-      var dependency: [Swift::String] = []
-      var publicDependency: [Swift::Int32] = []
-      var weakDependency: [Swift::Int32] = []
-      var optionDependency: [Swift::String] = []
-      var messageType: [VencejoProtobuf::Google.DescriptorProto] = []
-      var enumType: [VencejoProtobuf::Google.EnumDescriptorProto] = []
-      var service: [VencejoProtobuf::Google.ServiceDescriptorProto] = []
-      var `extension`: [VencejoProtobuf::Google.FieldDescriptorProto] = []
+      var dependency: [Swift::String]
+      var publicDependency: [Swift::Int32]
+      var weakDependency: [Swift::Int32]
+      var optionDependency: [Swift::String]
+      var messageType: [VencejoProtobuf::Google.DescriptorProto]
+      var enumType: [VencejoProtobuf::Google.EnumDescriptorProto]
+      var service: [VencejoProtobuf::Google.ServiceDescriptorProto]
+      var `extension`: [VencejoProtobuf::Google.FieldDescriptorProto]
       var options: VencejoProtobuf::Google.FileOptions?
       var sourceCodeInfo: VencejoProtobuf::Google.SourceCodeInfo?
       var syntax: Swift::String?
       var edition: VencejoProtobuf::Google.Edition?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -337,7 +341,7 @@ extension Google {
         if let value = fields.value.name { writer.string(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var name: Swift::String? {
       get { self.storage.value.name }
@@ -402,7 +406,9 @@ extension Google {
 
     public static var messageName: Swift::String { "google.protobuf.FileDescriptorProto" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: nil, package: nil, dependency: [], publicDependency: [], weakDependency: [], optionDependency: [], messageType: [], enumType: [], service: [], extension: [], options: nil, sourceCodeInfo: nil, syntax: nil, edition: nil, unknownFields: .init()))
+    }
     public init(
       name: Swift::String? = nil,
       package: Swift::String? = nil,
@@ -419,7 +425,7 @@ extension Google {
       syntax: Swift::String? = nil,
       edition: VencejoProtobuf::Google.Edition? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, package: package, dependency: dependency, publicDependency: publicDependency, weakDependency: weakDependency, optionDependency: optionDependency, messageType: messageType, enumType: enumType, service: service, extension: `extension`, options: options, sourceCodeInfo: sourceCodeInfo, syntax: syntax, edition: edition))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, package: package, dependency: dependency, publicDependency: publicDependency, weakDependency: weakDependency, optionDependency: optionDependency, messageType: messageType, enumType: enumType, service: service, extension: `extension`, options: options, sourceCodeInfo: sourceCodeInfo, syntax: syntax, edition: edition, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -445,17 +451,17 @@ extension Google {
   public struct DescriptorProto: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var name: Swift::String?
-      var field: [VencejoProtobuf::Google.FieldDescriptorProto] = []
-      var `extension`: [VencejoProtobuf::Google.FieldDescriptorProto] = []
-      var nestedType: [VencejoProtobuf::Google.DescriptorProto] = []
-      var enumType: [VencejoProtobuf::Google.EnumDescriptorProto] = []
-      var extensionRange: [VencejoProtobuf::Google.DescriptorProto.ExtensionRange] = []
-      var oneofDecl: [VencejoProtobuf::Google.OneofDescriptorProto] = []
+      var field: [VencejoProtobuf::Google.FieldDescriptorProto]
+      var `extension`: [VencejoProtobuf::Google.FieldDescriptorProto]
+      var nestedType: [VencejoProtobuf::Google.DescriptorProto]
+      var enumType: [VencejoProtobuf::Google.EnumDescriptorProto]
+      var extensionRange: [VencejoProtobuf::Google.DescriptorProto.ExtensionRange]
+      var oneofDecl: [VencejoProtobuf::Google.OneofDescriptorProto]
       var options: VencejoProtobuf::Google.MessageOptions?
-      var reservedRange: [VencejoProtobuf::Google.DescriptorProto.ReservedRange] = []
-      var reservedName: [Swift::String] = []
+      var reservedRange: [VencejoProtobuf::Google.DescriptorProto.ReservedRange]
+      var reservedName: [Swift::String]
       var visibility: VencejoProtobuf::Google.SymbolVisibility?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -493,7 +499,7 @@ extension Google {
         if let value = fields.value.name { writer.string(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var name: Swift::String? {
       get { self.storage.value.name }
@@ -546,7 +552,9 @@ extension Google {
 
     public static var messageName: Swift::String { "google.protobuf.DescriptorProto" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: nil, field: [], extension: [], nestedType: [], enumType: [], extensionRange: [], oneofDecl: [], options: nil, reservedRange: [], reservedName: [], visibility: nil, unknownFields: .init()))
+    }
     public init(
       name: Swift::String? = nil,
       field: [VencejoProtobuf::Google.FieldDescriptorProto] = [],
@@ -560,7 +568,7 @@ extension Google {
       reservedName: [Swift::String] = [],
       visibility: VencejoProtobuf::Google.SymbolVisibility? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, field: field, extension: `extension`, nestedType: nestedType, enumType: enumType, extensionRange: extensionRange, oneofDecl: oneofDecl, options: options, reservedRange: reservedRange, reservedName: reservedName, visibility: visibility))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, field: field, extension: `extension`, nestedType: nestedType, enumType: enumType, extensionRange: extensionRange, oneofDecl: oneofDecl, options: options, reservedRange: reservedRange, reservedName: reservedName, visibility: visibility, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -586,15 +594,21 @@ extension Google {
 
   /// Options of a range of extensions.
   public struct ExtensionRangeOptions: VencejoProtobuf::Message {
-    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
-    public var declaration: [VencejoProtobuf::Google.ExtensionRangeOptions.Declaration] = []
+    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption]
+    public var declaration: [VencejoProtobuf::Google.ExtensionRangeOptions.Declaration]
     public var features: VencejoProtobuf::Google.FeatureSet?
     public var verification: VencejoProtobuf::Google.ExtensionRangeOptions.VerificationState?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.ExtensionRangeOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.uninterpretedOption = []
+      self.declaration = []
+      self.features = nil
+      self.verification = nil
+      self.unknownFields = .init()
+    }
     public init(
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = [],
       declaration: [VencejoProtobuf::Google.ExtensionRangeOptions.Declaration] = [],
@@ -605,6 +619,7 @@ extension Google {
       self.declaration = declaration
       self.features = features
       self.verification = verification
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -669,7 +684,7 @@ extension Google {
       var jsonName: Swift::String?
       var options: VencejoProtobuf::Google.FieldOptions?
       var proto3Optional: Swift::Bool?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -707,7 +722,7 @@ extension Google {
         if let value = fields.value.name { writer.string(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var name: Swift::String? {
       get { self.storage.value.name }
@@ -760,7 +775,9 @@ extension Google {
 
     public static var messageName: Swift::String { "google.protobuf.FieldDescriptorProto" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: nil, number: nil, label: nil, type: nil, typeName: nil, extendee: nil, defaultValue: nil, oneofIndex: nil, jsonName: nil, options: nil, proto3Optional: nil, unknownFields: .init()))
+    }
     public init(
       name: Swift::String? = nil,
       number: Swift::Int32? = nil,
@@ -774,7 +791,7 @@ extension Google {
       options: VencejoProtobuf::Google.FieldOptions? = nil,
       proto3Optional: Swift::Bool? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, number: number, label: label, type: type, typeName: typeName, extendee: extendee, defaultValue: defaultValue, oneofIndex: oneofIndex, jsonName: jsonName, options: options, proto3Optional: proto3Optional))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, number: number, label: label, type: type, typeName: typeName, extendee: extendee, defaultValue: defaultValue, oneofIndex: oneofIndex, jsonName: jsonName, options: options, proto3Optional: proto3Optional, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -848,7 +865,7 @@ extension Google {
     struct Storage: Swift::Sendable {
       var name: Swift::String?
       var options: VencejoProtobuf::Google.OneofOptions?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -868,7 +885,7 @@ extension Google {
         if let value = fields.value.name { writer.string(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var name: Swift::String? {
       get { self.storage.value.name }
@@ -885,12 +902,14 @@ extension Google {
 
     public static var messageName: Swift::String { "google.protobuf.OneofDescriptorProto" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: nil, options: nil, unknownFields: .init()))
+    }
     public init(
       name: Swift::String? = nil,
       options: VencejoProtobuf::Google.OneofOptions? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, options: options))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, options: options, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -911,16 +930,24 @@ extension Google {
   /// An enum.
   public struct EnumDescriptorProto: VencejoProtobuf::Message {
     public var name: Swift::String?
-    public var value: [VencejoProtobuf::Google.EnumValueDescriptorProto] = []
+    public var value: [VencejoProtobuf::Google.EnumValueDescriptorProto]
     public var options: VencejoProtobuf::Google.EnumOptions?
-    public var reservedRange: [VencejoProtobuf::Google.EnumDescriptorProto.EnumReservedRange] = []
-    public var reservedName: [Swift::String] = []
+    public var reservedRange: [VencejoProtobuf::Google.EnumDescriptorProto.EnumReservedRange]
+    public var reservedName: [Swift::String]
     public var visibility: VencejoProtobuf::Google.SymbolVisibility?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.EnumDescriptorProto" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.name = nil
+      self.value = []
+      self.options = nil
+      self.reservedRange = []
+      self.reservedName = []
+      self.visibility = nil
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String? = nil,
       value: [VencejoProtobuf::Google.EnumValueDescriptorProto] = [],
@@ -935,6 +962,7 @@ extension Google {
       self.reservedRange = reservedRange
       self.reservedName = reservedName
       self.visibility = visibility
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -975,11 +1003,16 @@ extension Google {
     public var name: Swift::String?
     public var number: Swift::Int32?
     public var options: VencejoProtobuf::Google.EnumValueOptions?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.EnumValueDescriptorProto" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.name = nil
+      self.number = nil
+      self.options = nil
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String? = nil,
       number: Swift::Int32? = nil,
@@ -988,6 +1021,7 @@ extension Google {
       self.name = name
       self.number = number
       self.options = options
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1020,9 +1054,9 @@ extension Google {
   public struct ServiceDescriptorProto: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var name: Swift::String?
-      var method: [VencejoProtobuf::Google.MethodDescriptorProto] = []
+      var method: [VencejoProtobuf::Google.MethodDescriptorProto]
       var options: VencejoProtobuf::Google.ServiceOptions?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1044,7 +1078,7 @@ extension Google {
         if let value = fields.value.name { writer.string(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var name: Swift::String? {
       get { self.storage.value.name }
@@ -1065,13 +1099,15 @@ extension Google {
 
     public static var messageName: Swift::String { "google.protobuf.ServiceDescriptorProto" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: nil, method: [], options: nil, unknownFields: .init()))
+    }
     public init(
       name: Swift::String? = nil,
       method: [VencejoProtobuf::Google.MethodDescriptorProto] = [],
       options: VencejoProtobuf::Google.ServiceOptions? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, method: method, options: options))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, method: method, options: options, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1099,7 +1135,7 @@ extension Google {
       var options: VencejoProtobuf::Google.MethodOptions?
       var clientStreaming: Swift::Bool?
       var serverStreaming: Swift::Bool?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1127,7 +1163,7 @@ extension Google {
         if let value = fields.value.name { writer.string(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var name: Swift::String? {
       get { self.storage.value.name }
@@ -1160,7 +1196,9 @@ extension Google {
 
     public static var messageName: Swift::String { "google.protobuf.MethodDescriptorProto" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: nil, inputType: nil, outputType: nil, options: nil, clientStreaming: nil, serverStreaming: nil, unknownFields: .init()))
+    }
     public init(
       name: Swift::String? = nil,
       inputType: Swift::String? = nil,
@@ -1169,7 +1207,7 @@ extension Google {
       clientStreaming: Swift::Bool? = nil,
       serverStreaming: Swift::Bool? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, inputType: inputType, outputType: outputType, options: options, clientStreaming: clientStreaming, serverStreaming: serverStreaming))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, inputType: inputType, outputType: outputType, options: options, clientStreaming: clientStreaming, serverStreaming: serverStreaming, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1216,8 +1254,8 @@ extension Google {
       var phpMetadataNamespace: Swift::String?
       var rubyPackage: Swift::String?
       var features: VencejoProtobuf::Google.FeatureSet?
-      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption]
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1275,7 +1313,7 @@ extension Google {
         if let value = fields.value.javaPackage { writer.string(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var javaPackage: Swift::String? {
       get { self.storage.value.javaPackage }
@@ -1369,7 +1407,9 @@ extension Google {
 
     public static var messageName: Swift::String { "google.protobuf.FileOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(javaPackage: nil, javaOuterClassname: nil, javaMultipleFiles: nil, javaGenerateEqualsAndHash: nil, javaStringCheckUtf8: nil, optimizeFor: nil, goPackage: nil, ccGenericServices: nil, javaGenericServices: nil, pyGenericServices: nil, deprecated: nil, ccEnableArenas: nil, objcClassPrefix: nil, csharpNamespace: nil, swiftPrefix: nil, phpClassPrefix: nil, phpNamespace: nil, phpMetadataNamespace: nil, rubyPackage: nil, features: nil, uninterpretedOption: [], unknownFields: .init()))
+    }
     public init(
       javaPackage: Swift::String? = nil,
       javaOuterClassname: Swift::String? = nil,
@@ -1393,7 +1433,7 @@ extension Google {
       features: VencejoProtobuf::Google.FeatureSet? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(javaPackage: javaPackage, javaOuterClassname: javaOuterClassname, javaMultipleFiles: javaMultipleFiles, javaGenerateEqualsAndHash: javaGenerateEqualsAndHash, javaStringCheckUtf8: javaStringCheckUtf8, optimizeFor: optimizeFor, goPackage: goPackage, ccGenericServices: ccGenericServices, javaGenericServices: javaGenericServices, pyGenericServices: pyGenericServices, deprecated: deprecated, ccEnableArenas: ccEnableArenas, objcClassPrefix: objcClassPrefix, csharpNamespace: csharpNamespace, swiftPrefix: swiftPrefix, phpClassPrefix: phpClassPrefix, phpNamespace: phpNamespace, phpMetadataNamespace: phpMetadataNamespace, rubyPackage: rubyPackage, features: features, uninterpretedOption: uninterpretedOption))
+      self.storage = VencejoProtobuf::Boxed(Storage(javaPackage: javaPackage, javaOuterClassname: javaOuterClassname, javaMultipleFiles: javaMultipleFiles, javaGenerateEqualsAndHash: javaGenerateEqualsAndHash, javaStringCheckUtf8: javaStringCheckUtf8, optimizeFor: optimizeFor, goPackage: goPackage, ccGenericServices: ccGenericServices, javaGenericServices: javaGenericServices, pyGenericServices: pyGenericServices, deprecated: deprecated, ccEnableArenas: ccEnableArenas, objcClassPrefix: objcClassPrefix, csharpNamespace: csharpNamespace, swiftPrefix: swiftPrefix, phpClassPrefix: phpClassPrefix, phpNamespace: phpNamespace, phpMetadataNamespace: phpMetadataNamespace, rubyPackage: rubyPackage, features: features, uninterpretedOption: uninterpretedOption, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1462,8 +1502,8 @@ extension Google {
       var mapEntry: Swift::Bool?
       var deprecatedLegacyJsonFieldConflicts: Swift::Bool?
       var features: VencejoProtobuf::Google.FeatureSet?
-      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption]
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1493,7 +1533,7 @@ extension Google {
         if let value = fields.value.messageSetWireFormat { writer.bool(8, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var messageSetWireFormat: Swift::Bool? {
       get { self.storage.value.messageSetWireFormat }
@@ -1531,7 +1571,9 @@ extension Google {
 
     public static var messageName: Swift::String { "google.protobuf.MessageOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(messageSetWireFormat: nil, noStandardDescriptorAccessor: nil, deprecated: nil, mapEntry: nil, deprecatedLegacyJsonFieldConflicts: nil, features: nil, uninterpretedOption: [], unknownFields: .init()))
+    }
     public init(
       messageSetWireFormat: Swift::Bool? = nil,
       noStandardDescriptorAccessor: Swift::Bool? = nil,
@@ -1541,7 +1583,7 @@ extension Google {
       features: VencejoProtobuf::Google.FeatureSet? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(messageSetWireFormat: messageSetWireFormat, noStandardDescriptorAccessor: noStandardDescriptorAccessor, deprecated: deprecated, mapEntry: mapEntry, deprecatedLegacyJsonFieldConflicts: deprecatedLegacyJsonFieldConflicts, features: features, uninterpretedOption: uninterpretedOption))
+      self.storage = VencejoProtobuf::Boxed(Storage(messageSetWireFormat: messageSetWireFormat, noStandardDescriptorAccessor: noStandardDescriptorAccessor, deprecated: deprecated, mapEntry: mapEntry, deprecatedLegacyJsonFieldConflicts: deprecatedLegacyJsonFieldConflicts, features: features, uninterpretedOption: uninterpretedOption, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1580,12 +1622,12 @@ extension Google {
       var weak: Swift::Bool?
       var debugRedact: Swift::Bool?
       var retention: VencejoProtobuf::Google.FieldOptions.OptionRetention?
-      var targets: [VencejoProtobuf::Google.FieldOptions.OptionTargetType] = []
-      var editionDefaults: [VencejoProtobuf::Google.FieldOptions.EditionDefault] = []
+      var targets: [VencejoProtobuf::Google.FieldOptions.OptionTargetType]
+      var editionDefaults: [VencejoProtobuf::Google.FieldOptions.EditionDefault]
       var features: VencejoProtobuf::Google.FeatureSet?
       var featureSupport: VencejoProtobuf::Google.FieldOptions.FeatureSupport?
-      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption]
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1629,7 +1671,7 @@ extension Google {
         if let value = fields.value.ctype { writer.enumeration(8, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var ctype: VencejoProtobuf::Google.FieldOptions.CType? {
       get { self.storage.value.ctype }
@@ -1695,7 +1737,9 @@ extension Google {
 
     public static var messageName: Swift::String { "google.protobuf.FieldOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(ctype: nil, packed: nil, jstype: nil, lazy: nil, unverifiedLazy: nil, deprecated: nil, weak: nil, debugRedact: nil, retention: nil, targets: [], editionDefaults: [], features: nil, featureSupport: nil, uninterpretedOption: [], unknownFields: .init()))
+    }
     public init(
       ctype: VencejoProtobuf::Google.FieldOptions.CType? = nil,
       packed: Swift::Bool? = nil,
@@ -1712,7 +1756,7 @@ extension Google {
       featureSupport: VencejoProtobuf::Google.FieldOptions.FeatureSupport? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(ctype: ctype, packed: packed, jstype: jstype, lazy: lazy, unverifiedLazy: unverifiedLazy, deprecated: deprecated, weak: weak, debugRedact: debugRedact, retention: retention, targets: targets, editionDefaults: editionDefaults, features: features, featureSupport: featureSupport, uninterpretedOption: uninterpretedOption))
+      self.storage = VencejoProtobuf::Boxed(Storage(ctype: ctype, packed: packed, jstype: jstype, lazy: lazy, unverifiedLazy: unverifiedLazy, deprecated: deprecated, weak: weak, debugRedact: debugRedact, retention: retention, targets: targets, editionDefaults: editionDefaults, features: features, featureSupport: featureSupport, uninterpretedOption: uninterpretedOption, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1833,18 +1877,23 @@ extension Google {
   /// Options of a oneof.
   public struct OneofOptions: VencejoProtobuf::Message {
     public var features: VencejoProtobuf::Google.FeatureSet?
-    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.OneofOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.features = nil
+      self.uninterpretedOption = []
+      self.unknownFields = .init()
+    }
     public init(
       features: VencejoProtobuf::Google.FeatureSet? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
       self.features = features
       self.uninterpretedOption = uninterpretedOption
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1878,8 +1927,8 @@ extension Google {
       var deprecated: Swift::Bool?
       var deprecatedLegacyJsonFieldConflicts: Swift::Bool?
       var features: VencejoProtobuf::Google.FeatureSet?
-      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption]
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1905,7 +1954,7 @@ extension Google {
         if let value = fields.value.allowAlias { writer.bool(16, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var allowAlias: Swift::Bool? {
       get { self.storage.value.allowAlias }
@@ -1935,7 +1984,9 @@ extension Google {
 
     public static var messageName: Swift::String { "google.protobuf.EnumOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(allowAlias: nil, deprecated: nil, deprecatedLegacyJsonFieldConflicts: nil, features: nil, uninterpretedOption: [], unknownFields: .init()))
+    }
     public init(
       allowAlias: Swift::Bool? = nil,
       deprecated: Swift::Bool? = nil,
@@ -1943,7 +1994,7 @@ extension Google {
       features: VencejoProtobuf::Google.FeatureSet? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(allowAlias: allowAlias, deprecated: deprecated, deprecatedLegacyJsonFieldConflicts: deprecatedLegacyJsonFieldConflicts, features: features, uninterpretedOption: uninterpretedOption))
+      self.storage = VencejoProtobuf::Boxed(Storage(allowAlias: allowAlias, deprecated: deprecated, deprecatedLegacyJsonFieldConflicts: deprecatedLegacyJsonFieldConflicts, features: features, uninterpretedOption: uninterpretedOption, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1971,8 +2022,8 @@ extension Google {
       var features: VencejoProtobuf::Google.FeatureSet?
       var debugRedact: Swift::Bool?
       var featureSupport: VencejoProtobuf::Google.FieldOptions.FeatureSupport?
-      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption]
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1998,7 +2049,7 @@ extension Google {
         if let value = fields.value.deprecated { writer.bool(8, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var deprecated: Swift::Bool? {
       get { self.storage.value.deprecated }
@@ -2027,7 +2078,9 @@ extension Google {
 
     public static var messageName: Swift::String { "google.protobuf.EnumValueOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(deprecated: nil, features: nil, debugRedact: nil, featureSupport: nil, uninterpretedOption: [], unknownFields: .init()))
+    }
     public init(
       deprecated: Swift::Bool? = nil,
       features: VencejoProtobuf::Google.FeatureSet? = nil,
@@ -2035,7 +2088,7 @@ extension Google {
       featureSupport: VencejoProtobuf::Google.FieldOptions.FeatureSupport? = nil,
       uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(deprecated: deprecated, features: features, debugRedact: debugRedact, featureSupport: featureSupport, uninterpretedOption: uninterpretedOption))
+      self.storage = VencejoProtobuf::Boxed(Storage(deprecated: deprecated, features: features, debugRedact: debugRedact, featureSupport: featureSupport, uninterpretedOption: uninterpretedOption, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2063,12 +2116,17 @@ extension Google {
   public struct ServiceOptions: VencejoProtobuf::Message {
     public var features: VencejoProtobuf::Google.FeatureSet?
     public var deprecated: Swift::Bool?
-    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.ServiceOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.features = nil
+      self.deprecated = nil
+      self.uninterpretedOption = []
+      self.unknownFields = .init()
+    }
     public init(
       features: VencejoProtobuf::Google.FeatureSet? = nil,
       deprecated: Swift::Bool? = nil,
@@ -2077,6 +2135,7 @@ extension Google {
       self.features = features
       self.deprecated = deprecated
       self.uninterpretedOption = uninterpretedOption
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2113,12 +2172,18 @@ extension Google {
     public var deprecated: Swift::Bool?
     public var idempotencyLevel: VencejoProtobuf::Google.MethodOptions.IdempotencyLevel?
     public var features: VencejoProtobuf::Google.FeatureSet?
-    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var uninterpretedOption: [VencejoProtobuf::Google.UninterpretedOption]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.MethodOptions" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.deprecated = nil
+      self.idempotencyLevel = nil
+      self.features = nil
+      self.uninterpretedOption = []
+      self.unknownFields = .init()
+    }
     public init(
       deprecated: Swift::Bool? = nil,
       idempotencyLevel: VencejoProtobuf::Google.MethodOptions.IdempotencyLevel? = nil,
@@ -2129,6 +2194,7 @@ extension Google {
       self.idempotencyLevel = idempotencyLevel
       self.features = features
       self.uninterpretedOption = uninterpretedOption
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2185,18 +2251,27 @@ extension Google {
 
   /// An option the parser does not know.
   public struct UninterpretedOption: VencejoProtobuf::Message {
-    public var name: [VencejoProtobuf::Google.UninterpretedOption.NamePart] = []
+    public var name: [VencejoProtobuf::Google.UninterpretedOption.NamePart]
     public var identifierValue: Swift::String?
     public var positiveIntValue: Swift::UInt64?
     public var negativeIntValue: Swift::Int64?
     public var doubleValue: Swift::Double?
     public var stringValue: [Swift::UInt8]?
     public var aggregateValue: Swift::String?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.UninterpretedOption" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.name = []
+      self.identifierValue = nil
+      self.positiveIntValue = nil
+      self.negativeIntValue = nil
+      self.doubleValue = nil
+      self.stringValue = nil
+      self.aggregateValue = nil
+      self.unknownFields = .init()
+    }
     public init(
       name: [VencejoProtobuf::Google.UninterpretedOption.NamePart] = [],
       identifierValue: Swift::String? = nil,
@@ -2213,6 +2288,7 @@ extension Google {
       self.doubleValue = doubleValue
       self.stringValue = stringValue
       self.aggregateValue = aggregateValue
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2260,11 +2336,22 @@ extension Google {
     public var enforceNamingStyle: VencejoProtobuf::Google.FeatureSet.EnforceNamingStyle?
     public var defaultSymbolVisibility: VencejoProtobuf::Google.FeatureSet.VisibilityFeature.DefaultSymbolVisibility?
     public var enforceProtoLimits: VencejoProtobuf::Google.FeatureSet.ProtoLimitsFeature.EnforceProtoLimits?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FeatureSet" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.fieldPresence = nil
+      self.enumType = nil
+      self.repeatedFieldEncoding = nil
+      self.utf8Validation = nil
+      self.messageEncoding = nil
+      self.jsonFormat = nil
+      self.enforceNamingStyle = nil
+      self.defaultSymbolVisibility = nil
+      self.enforceProtoLimits = nil
+      self.unknownFields = .init()
+    }
     public init(
       fieldPresence: VencejoProtobuf::Google.FeatureSet.FieldPresence? = nil,
       enumType: VencejoProtobuf::Google.FeatureSet.EnumType? = nil,
@@ -2285,6 +2372,7 @@ extension Google {
       self.enforceNamingStyle = enforceNamingStyle
       self.defaultSymbolVisibility = defaultSymbolVisibility
       self.enforceProtoLimits = enforceProtoLimits
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2474,14 +2562,19 @@ extension Google {
 
   /// The defaults of all features by edition.
   public struct FeatureSetDefaults: VencejoProtobuf::Message {
-    public var defaults: [VencejoProtobuf::Google.FeatureSetDefaults.FeatureSetEditionDefault] = []
+    public var defaults: [VencejoProtobuf::Google.FeatureSetDefaults.FeatureSetEditionDefault]
     public var minimumEdition: VencejoProtobuf::Google.Edition?
     public var maximumEdition: VencejoProtobuf::Google.Edition?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FeatureSetDefaults" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.defaults = []
+      self.minimumEdition = nil
+      self.maximumEdition = nil
+      self.unknownFields = .init()
+    }
     public init(
       defaults: [VencejoProtobuf::Google.FeatureSetDefaults.FeatureSetEditionDefault] = [],
       minimumEdition: VencejoProtobuf::Google.Edition? = nil,
@@ -2490,6 +2583,7 @@ extension Google {
       self.defaults = defaults
       self.minimumEdition = minimumEdition
       self.maximumEdition = maximumEdition
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2515,16 +2609,20 @@ extension Google {
 
   /// Where in the file things stand, and their comments.
   public struct SourceCodeInfo: VencejoProtobuf::Message {
-    public var location: [VencejoProtobuf::Google.SourceCodeInfo.Location] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var location: [VencejoProtobuf::Google.SourceCodeInfo.Location]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.SourceCodeInfo" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.location = []
+      self.unknownFields = .init()
+    }
     public init(
       location: [VencejoProtobuf::Google.SourceCodeInfo.Location] = []
     ) {
       self.location = location
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2546,16 +2644,20 @@ extension Google {
 
   /// Which part of the source made which part of generated code.
   public struct GeneratedCodeInfo: VencejoProtobuf::Message {
-    public var annotation: [VencejoProtobuf::Google.GeneratedCodeInfo.Annotation] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var annotation: [VencejoProtobuf::Google.GeneratedCodeInfo.Annotation]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.GeneratedCodeInfo" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.annotation = []
+      self.unknownFields = .init()
+    }
     public init(
       annotation: [VencejoProtobuf::Google.GeneratedCodeInfo.Annotation] = []
     ) {
       self.annotation = annotation
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2583,7 +2685,7 @@ extension VencejoProtobuf::Google.DescriptorProto {
       var start: Swift::Int32?
       var end: Swift::Int32?
       var options: VencejoProtobuf::Google.ExtensionRangeOptions?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2605,7 +2707,7 @@ extension VencejoProtobuf::Google.DescriptorProto {
         if let value = fields.value.start { writer.int32(8, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var start: Swift::Int32? {
       get { self.storage.value.start }
@@ -2626,13 +2728,15 @@ extension VencejoProtobuf::Google.DescriptorProto {
 
     public static var messageName: Swift::String { "google.protobuf.DescriptorProto.ExtensionRange" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(start: nil, end: nil, options: nil, unknownFields: .init()))
+    }
     public init(
       start: Swift::Int32? = nil,
       end: Swift::Int32? = nil,
       options: VencejoProtobuf::Google.ExtensionRangeOptions? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(start: start, end: end, options: options))
+      self.storage = VencejoProtobuf::Boxed(Storage(start: start, end: end, options: options, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2654,17 +2758,22 @@ extension VencejoProtobuf::Google.DescriptorProto {
   public struct ReservedRange: VencejoProtobuf::Message {
     public var start: Swift::Int32?
     public var end: Swift::Int32?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.DescriptorProto.ReservedRange" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.start = nil
+      self.end = nil
+      self.unknownFields = .init()
+    }
     public init(
       start: Swift::Int32? = nil,
       end: Swift::Int32? = nil
     ) {
       self.start = start
       self.end = end
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2705,11 +2814,18 @@ extension VencejoProtobuf::Google.ExtensionRangeOptions {
     public var type: Swift::String?
     public var reserved: Swift::Bool?
     public var repeated: Swift::Bool?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.ExtensionRangeOptions.Declaration" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.number = nil
+      self.fullName = nil
+      self.type = nil
+      self.reserved = nil
+      self.repeated = nil
+      self.unknownFields = .init()
+    }
     public init(
       number: Swift::Int32? = nil,
       fullName: Swift::String? = nil,
@@ -2722,6 +2838,7 @@ extension VencejoProtobuf::Google.ExtensionRangeOptions {
       self.type = type
       self.reserved = reserved
       self.repeated = repeated
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2771,17 +2888,22 @@ extension VencejoProtobuf::Google.EnumDescriptorProto {
   public struct EnumReservedRange: VencejoProtobuf::Message {
     public var start: Swift::Int32?
     public var end: Swift::Int32?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.EnumDescriptorProto.EnumReservedRange" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.start = nil
+      self.end = nil
+      self.unknownFields = .init()
+    }
     public init(
       start: Swift::Int32? = nil,
       end: Swift::Int32? = nil
     ) {
       self.start = start
       self.end = end
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2819,17 +2941,22 @@ extension VencejoProtobuf::Google.FieldOptions {
   public struct EditionDefault: VencejoProtobuf::Message {
     public var edition: VencejoProtobuf::Google.Edition?
     public var value: Swift::String?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FieldOptions.EditionDefault" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.edition = nil
+      self.value = nil
+      self.unknownFields = .init()
+    }
     public init(
       edition: VencejoProtobuf::Google.Edition? = nil,
       value: Swift::String? = nil
     ) {
       self.edition = edition
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2868,11 +2995,18 @@ extension VencejoProtobuf::Google.FieldOptions {
     public var deprecationWarning: Swift::String?
     public var editionRemoved: VencejoProtobuf::Google.Edition?
     public var removalError: Swift::String?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FieldOptions.FeatureSupport" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.editionIntroduced = nil
+      self.editionDeprecated = nil
+      self.deprecationWarning = nil
+      self.editionRemoved = nil
+      self.removalError = nil
+      self.unknownFields = .init()
+    }
     public init(
       editionIntroduced: VencejoProtobuf::Google.Edition? = nil,
       editionDeprecated: VencejoProtobuf::Google.Edition? = nil,
@@ -2885,6 +3019,7 @@ extension VencejoProtobuf::Google.FieldOptions {
       self.deprecationWarning = deprecationWarning
       self.editionRemoved = editionRemoved
       self.removalError = removalError
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2934,17 +3069,22 @@ extension VencejoProtobuf::Google.UninterpretedOption {
   public struct NamePart: VencejoProtobuf::Message {
     public var namePart: Swift::String?
     public var isExtension: Swift::Bool?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.UninterpretedOption.NamePart" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.namePart = nil
+      self.isExtension = nil
+      self.unknownFields = .init()
+    }
     public init(
       namePart: Swift::String? = nil,
       isExtension: Swift::Bool? = nil
     ) {
       self.namePart = namePart
       self.isExtension = isExtension
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2986,11 +3126,13 @@ extension VencejoProtobuf::Google.UninterpretedOption {
 extension VencejoProtobuf::Google.FeatureSet {
   /// What other files see of a file.
   public struct VisibilityFeature: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FeatureSet.VisibilityFeature" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -3035,11 +3177,13 @@ extension VencejoProtobuf::Google.FeatureSet {
 
   /// How large a file's parts may be.
   public struct ProtoLimitsFeature: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FeatureSet.ProtoLimitsFeature" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -3088,7 +3232,7 @@ extension VencejoProtobuf::Google.FeatureSetDefaults {
       var edition: VencejoProtobuf::Google.Edition?
       var overridableFeatures: VencejoProtobuf::Google.FeatureSet?
       var fixedFeatures: VencejoProtobuf::Google.FeatureSet?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -3110,7 +3254,7 @@ extension VencejoProtobuf::Google.FeatureSetDefaults {
         if let value = fields.value.edition { writer.enumeration(24, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var edition: VencejoProtobuf::Google.Edition? {
       get { self.storage.value.edition }
@@ -3131,13 +3275,15 @@ extension VencejoProtobuf::Google.FeatureSetDefaults {
 
     public static var messageName: Swift::String { "google.protobuf.FeatureSetDefaults.FeatureSetEditionDefault" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(edition: nil, overridableFeatures: nil, fixedFeatures: nil, unknownFields: .init()))
+    }
     public init(
       edition: VencejoProtobuf::Google.Edition? = nil,
       overridableFeatures: VencejoProtobuf::Google.FeatureSet? = nil,
       fixedFeatures: VencejoProtobuf::Google.FeatureSet? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(edition: edition, overridableFeatures: overridableFeatures, fixedFeatures: fixedFeatures))
+      self.storage = VencejoProtobuf::Boxed(Storage(edition: edition, overridableFeatures: overridableFeatures, fixedFeatures: fixedFeatures, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -3154,16 +3300,23 @@ extension VencejoProtobuf::Google.FeatureSetDefaults {
 extension VencejoProtobuf::Google.SourceCodeInfo {
   /// One thing and its place.
   public struct Location: VencejoProtobuf::Message {
-    public var path: [Swift::Int32] = []
-    public var span: [Swift::Int32] = []
+    public var path: [Swift::Int32]
+    public var span: [Swift::Int32]
     public var leadingComments: Swift::String?
     public var trailingComments: Swift::String?
-    public var leadingDetachedComments: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var leadingDetachedComments: [Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.SourceCodeInfo.Location" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.path = []
+      self.span = []
+      self.leadingComments = nil
+      self.trailingComments = nil
+      self.leadingDetachedComments = []
+      self.unknownFields = .init()
+    }
     public init(
       path: [Swift::Int32] = [],
       span: [Swift::Int32] = [],
@@ -3176,6 +3329,7 @@ extension VencejoProtobuf::Google.SourceCodeInfo {
       self.leadingComments = leadingComments
       self.trailingComments = trailingComments
       self.leadingDetachedComments = leadingDetachedComments
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3207,16 +3361,23 @@ extension VencejoProtobuf::Google.SourceCodeInfo {
 extension VencejoProtobuf::Google.GeneratedCodeInfo {
   /// One such pair.
   public struct Annotation: VencejoProtobuf::Message {
-    public var path: [Swift::Int32] = []
+    public var path: [Swift::Int32]
     public var sourceFile: Swift::String?
     public var begin: Swift::Int32?
     public var end: Swift::Int32?
     public var semantic: VencejoProtobuf::Google.GeneratedCodeInfo.Annotation.Semantic?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.GeneratedCodeInfo.Annotation" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
-    public init() {}
+    public init() {
+      self.path = []
+      self.sourceFile = nil
+      self.begin = nil
+      self.end = nil
+      self.semantic = nil
+      self.unknownFields = .init()
+    }
     public init(
       path: [Swift::Int32] = [],
       sourceFile: Swift::String? = nil,
@@ -3229,6 +3390,7 @@ extension VencejoProtobuf::Google.GeneratedCodeInfo {
       self.begin = begin
       self.end = end
       self.semantic = semantic
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

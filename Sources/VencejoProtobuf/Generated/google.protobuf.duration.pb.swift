@@ -76,25 +76,30 @@ extension Google {
     /// Signed seconds of the span of time. Must be from -315,576,000,000
     /// to +315,576,000,000 inclusive. Note: these bounds are computed from:
     /// 60 sec/min * 60 min/hr * 24 hr/day * 365.25 days/year * 10000 years
-    public var seconds: Swift::Int64 = 0
+    public var seconds: Swift::Int64
     /// Signed fractions of a second at nanosecond resolution of the span
     /// of time. Durations less than one second are represented with a 0
     /// `seconds` field and a positive or negative `nanos` field. For durations
     /// of one second or more, a non-zero value for the `nanos` field must be
     /// of the same sign as the `seconds` field. Must be from -999,999,999
     /// to +999,999,999 inclusive.
-    public var nanos: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var nanos: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Duration" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.durationProto }
-    public init() {}
+    public init() {
+      self.seconds = 0
+      self.nanos = 0
+      self.unknownFields = .init()
+    }
     public init(
       seconds: Swift::Int64 = 0,
       nanos: Swift::Int32 = 0
     ) {
       self.seconds = seconds
       self.nanos = nanos
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -21,11 +21,13 @@ extension Google {
   ///       rpc Bar(google.protobuf.Empty) returns (google.protobuf.Empty);
   ///     }
   public struct Empty: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Empty" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.emptyProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {

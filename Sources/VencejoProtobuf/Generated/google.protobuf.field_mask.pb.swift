@@ -215,16 +215,20 @@ extension Google {
   /// `INVALID_ARGUMENT` error if any path is unmappable.
   public struct FieldMask: VencejoProtobuf::Message {
     /// The set of field mask paths.
-    public var paths: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var paths: [Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FieldMask" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.fieldMaskProto }
-    public init() {}
+    public init() {
+      self.paths = []
+      self.unknownFields = .init()
+    }
     public init(
       paths: [Swift::String] = []
     ) {
       self.paths = paths
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -19,16 +19,20 @@ extension Google {
   public struct SourceContext: VencejoProtobuf::Message {
     /// The path-qualified name of the .proto file that contained the associated
     /// protobuf element.  For example: `"google/protobuf/source_context.proto"`.
-    public var fileName: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var fileName: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.SourceContext" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.sourceContextProto }
-    public init() {}
+    public init() {
+      self.fileName = ""
+      self.unknownFields = .init()
+    }
     public init(
       fileName: Swift::String = ""
     ) {
       self.fileName = fileName
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

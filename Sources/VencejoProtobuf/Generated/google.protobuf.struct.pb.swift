@@ -44,16 +44,20 @@ extension Google {
   /// The JSON representation for `Struct` is JSON object.
   public struct Struct: VencejoProtobuf::Message {
     /// Unordered map of dynamically typed values.
-    public var fields: [Swift::String: VencejoProtobuf::Google.Value] = [:]
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var fields: [Swift::String: VencejoProtobuf::Google.Value]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Struct" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.structProto }
-    public init() {}
+    public init() {
+      self.fields = [:]
+      self.unknownFields = .init()
+    }
     public init(
       fields: [Swift::String: VencejoProtobuf::Google.Value] = [:]
     ) {
       self.fields = fields
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -82,15 +86,19 @@ extension Google {
   public struct Value: VencejoProtobuf::Message {
     /// The kind of value.
     public var kind: Kind?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Value" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.structProto }
-    public init() {}
+    public init() {
+      self.kind = nil
+      self.unknownFields = .init()
+    }
     public init(
       kind: Kind? = nil
     ) {
       self.kind = kind
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -154,16 +162,20 @@ extension Google {
   /// The JSON representation for `ListValue` is JSON array.
   public struct ListValue: VencejoProtobuf::Message {
     /// Repeated field of dynamically typed values.
-    public var values: [VencejoProtobuf::Google.Value] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var values: [VencejoProtobuf::Google.Value]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.ListValue" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.structProto }
-    public init() {}
+    public init() {
+      self.values = []
+      self.unknownFields = .init()
+    }
     public init(
       values: [VencejoProtobuf::Google.Value] = []
     ) {
       self.values = values
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

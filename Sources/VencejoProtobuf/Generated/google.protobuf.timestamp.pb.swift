@@ -109,23 +109,28 @@ extension Google {
     /// Represents seconds of UTC time since Unix epoch
     /// 1970-01-01T00:00:00Z. Must be from 0001-01-01T00:00:00Z to
     /// 9999-12-31T23:59:59Z inclusive.
-    public var seconds: Swift::Int64 = 0
+    public var seconds: Swift::Int64
     /// Non-negative fractions of a second at nanosecond resolution. Negative
     /// second values with fractions must still have non-negative nanos values
     /// that count forward in time. Must be from 0 to 999,999,999
     /// inclusive.
-    public var nanos: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var nanos: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Timestamp" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.timestampProto }
-    public init() {}
+    public init() {
+      self.seconds = 0
+      self.nanos = 0
+      self.unknownFields = .init()
+    }
     public init(
       seconds: Swift::Int64 = 0,
       nanos: Swift::Int32 = 0
     ) {
       self.seconds = seconds
       self.nanos = nanos
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

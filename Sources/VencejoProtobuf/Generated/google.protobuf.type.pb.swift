@@ -51,22 +51,30 @@ extension Google {
   /// A protocol buffer message type.
   public struct TypeMessage: VencejoProtobuf::Message {
     /// The fully qualified message name.
-    public var name: Swift::String = ""
+    public var name: Swift::String
     /// The list of fields.
-    public var fields: [VencejoProtobuf::Google.Field] = []
+    public var fields: [VencejoProtobuf::Google.Field]
     /// The list of types appearing in `oneof` definitions in this type.
-    public var oneofs: [Swift::String] = []
+    public var oneofs: [Swift::String]
     /// The protocol buffer options.
-    public var options: [VencejoProtobuf::Google.Option] = []
+    public var options: [VencejoProtobuf::Google.Option]
     /// The source context.
     public var sourceContext: VencejoProtobuf::Google.SourceContext?
     /// The source syntax.
-    public var syntax: VencejoProtobuf::Google.Syntax = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var syntax: VencejoProtobuf::Google.Syntax
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Type" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.typeProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.fields = []
+      self.oneofs = []
+      self.options = []
+      self.sourceContext = nil
+      self.syntax = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       fields: [VencejoProtobuf::Google.Field] = [],
@@ -81,6 +89,7 @@ extension Google {
       self.options = options
       self.sourceContext = sourceContext
       self.syntax = syntax
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -113,17 +122,17 @@ extension Google {
   /// A single field of a message type.
   public struct Field: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var kind: VencejoProtobuf::Google.Field.Kind = .init(rawValue: 0)
-      var cardinality: VencejoProtobuf::Google.Field.Cardinality = .init(rawValue: 0)
-      var number: Swift::Int32 = 0
-      var name: Swift::String = ""
-      var typeUrl: Swift::String = ""
-      var oneofIndex: Swift::Int32 = 0
-      var packed: Swift::Bool = false
-      var options: [VencejoProtobuf::Google.Option] = []
-      var jsonName: Swift::String = ""
-      var defaultValue: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var kind: VencejoProtobuf::Google.Field.Kind
+      var cardinality: VencejoProtobuf::Google.Field.Cardinality
+      var number: Swift::Int32
+      var name: Swift::String
+      var typeUrl: Swift::String
+      var oneofIndex: Swift::Int32
+      var packed: Swift::Bool
+      var options: [VencejoProtobuf::Google.Option]
+      var jsonName: Swift::String
+      var defaultValue: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -159,7 +168,7 @@ extension Google {
         if fields.value.kind.rawValue != 0 { writer.enumeration(8, fields.value.kind) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// The field type.
     public var kind: VencejoProtobuf::Google.Field.Kind {
@@ -220,7 +229,9 @@ extension Google {
 
     public static var messageName: Swift::String { "google.protobuf.Field" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.typeProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(kind: .init(rawValue: 0), cardinality: .init(rawValue: 0), number: 0, name: "", typeUrl: "", oneofIndex: 0, packed: false, options: [], jsonName: "", defaultValue: "", unknownFields: .init()))
+    }
     public init(
       kind: VencejoProtobuf::Google.Field.Kind = .init(rawValue: 0),
       cardinality: VencejoProtobuf::Google.Field.Cardinality = .init(rawValue: 0),
@@ -233,7 +244,7 @@ extension Google {
       jsonName: Swift::String = "",
       defaultValue: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(kind: kind, cardinality: cardinality, number: number, name: name, typeUrl: typeUrl, oneofIndex: oneofIndex, packed: packed, options: options, jsonName: jsonName, defaultValue: defaultValue))
+      self.storage = VencejoProtobuf::Boxed(Storage(kind: kind, cardinality: cardinality, number: number, name: name, typeUrl: typeUrl, oneofIndex: oneofIndex, packed: packed, options: options, jsonName: jsonName, defaultValue: defaultValue, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -311,20 +322,27 @@ extension Google {
   /// Enum type definition.
   public struct Enum: VencejoProtobuf::Message {
     /// Enum type name.
-    public var name: Swift::String = ""
+    public var name: Swift::String
     /// Enum value definitions.
-    public var enumvalue: [VencejoProtobuf::Google.EnumValue] = []
+    public var enumvalue: [VencejoProtobuf::Google.EnumValue]
     /// Protocol buffer options.
-    public var options: [VencejoProtobuf::Google.Option] = []
+    public var options: [VencejoProtobuf::Google.Option]
     /// The source context.
     public var sourceContext: VencejoProtobuf::Google.SourceContext?
     /// The source syntax.
-    public var syntax: VencejoProtobuf::Google.Syntax = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var syntax: VencejoProtobuf::Google.Syntax
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Enum" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.typeProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.enumvalue = []
+      self.options = []
+      self.sourceContext = nil
+      self.syntax = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       enumvalue: [VencejoProtobuf::Google.EnumValue] = [],
@@ -337,6 +355,7 @@ extension Google {
       self.options = options
       self.sourceContext = sourceContext
       self.syntax = syntax
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -367,16 +386,21 @@ extension Google {
   /// Enum value definition.
   public struct EnumValue: VencejoProtobuf::Message {
     /// Enum value name.
-    public var name: Swift::String = ""
+    public var name: Swift::String
     /// Enum value number.
-    public var number: Swift::Int32 = 0
+    public var number: Swift::Int32
     /// Protocol buffer options.
-    public var options: [VencejoProtobuf::Google.Option] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var options: [VencejoProtobuf::Google.Option]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.EnumValue" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.typeProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.number = 0
+      self.options = []
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       number: Swift::Int32 = 0,
@@ -385,6 +409,7 @@ extension Google {
       self.name = name
       self.number = number
       self.options = options
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -415,23 +440,28 @@ extension Google {
     /// descriptor.proto), this is the short name. For example, `"map_entry"`.
     /// For custom options, it should be the fully-qualified name. For example,
     /// `"google.api.http"`.
-    public var name: Swift::String = ""
+    public var name: Swift::String
     /// The option's value packed in an Any message. If the value is a primitive,
     /// the corresponding wrapper type defined in google/protobuf/wrappers.proto
     /// should be used. If the value is an enum, it should be stored as an int32
     /// value using the google.protobuf.Int32Value type.
     public var value: VencejoProtobuf::Google.AnyMessage?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Option" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.typeProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.value = nil
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       value: VencejoProtobuf::Google.AnyMessage? = nil
     ) {
       self.name = name
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

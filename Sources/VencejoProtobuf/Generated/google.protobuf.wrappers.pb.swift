@@ -23,16 +23,20 @@ extension Google {
   /// The JSON representation for `DoubleValue` is JSON number.
   public struct DoubleValue: VencejoProtobuf::Message {
     /// The double value.
-    public var value: Swift::Double = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var value: Swift::Double
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.DoubleValue" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.wrappersProto }
-    public init() {}
+    public init() {
+      self.value = 0
+      self.unknownFields = .init()
+    }
     public init(
       value: Swift::Double = 0
     ) {
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -57,16 +61,20 @@ extension Google {
   /// The JSON representation for `FloatValue` is JSON number.
   public struct FloatValue: VencejoProtobuf::Message {
     /// The float value.
-    public var value: Swift::Float = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var value: Swift::Float
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FloatValue" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.wrappersProto }
-    public init() {}
+    public init() {
+      self.value = 0
+      self.unknownFields = .init()
+    }
     public init(
       value: Swift::Float = 0
     ) {
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -91,16 +99,20 @@ extension Google {
   /// The JSON representation for `Int64Value` is JSON string.
   public struct Int64Value: VencejoProtobuf::Message {
     /// The int64 value.
-    public var value: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var value: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Int64Value" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.wrappersProto }
-    public init() {}
+    public init() {
+      self.value = 0
+      self.unknownFields = .init()
+    }
     public init(
       value: Swift::Int64 = 0
     ) {
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -133,16 +145,20 @@ extension Google {
   /// The JSON representation for `UInt64Value` is JSON string.
   public struct UInt64Value: VencejoProtobuf::Message {
     /// The uint64 value.
-    public var value: Swift::UInt64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var value: Swift::UInt64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.UInt64Value" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.wrappersProto }
-    public init() {}
+    public init() {
+      self.value = 0
+      self.unknownFields = .init()
+    }
     public init(
       value: Swift::UInt64 = 0
     ) {
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -175,16 +191,20 @@ extension Google {
   /// The JSON representation for `Int32Value` is JSON number.
   public struct Int32Value: VencejoProtobuf::Message {
     /// The int32 value.
-    public var value: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var value: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Int32Value" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.wrappersProto }
-    public init() {}
+    public init() {
+      self.value = 0
+      self.unknownFields = .init()
+    }
     public init(
       value: Swift::Int32 = 0
     ) {
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -217,16 +237,20 @@ extension Google {
   /// The JSON representation for `UInt32Value` is JSON number.
   public struct UInt32Value: VencejoProtobuf::Message {
     /// The uint32 value.
-    public var value: Swift::UInt32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var value: Swift::UInt32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.UInt32Value" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.wrappersProto }
-    public init() {}
+    public init() {
+      self.value = 0
+      self.unknownFields = .init()
+    }
     public init(
       value: Swift::UInt32 = 0
     ) {
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -259,16 +283,20 @@ extension Google {
   /// The JSON representation for `BoolValue` is JSON `true` and `false`.
   public struct BoolValue: VencejoProtobuf::Message {
     /// The bool value.
-    public var value: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var value: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.BoolValue" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.wrappersProto }
-    public init() {}
+    public init() {
+      self.value = false
+      self.unknownFields = .init()
+    }
     public init(
       value: Swift::Bool = false
     ) {
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -301,16 +329,20 @@ extension Google {
   /// The JSON representation for `StringValue` is JSON string.
   public struct StringValue: VencejoProtobuf::Message {
     /// The string value.
-    public var value: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var value: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.StringValue" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.wrappersProto }
-    public init() {}
+    public init() {
+      self.value = ""
+      self.unknownFields = .init()
+    }
     public init(
       value: Swift::String = ""
     ) {
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -343,16 +375,20 @@ extension Google {
   /// The JSON representation for `BytesValue` is JSON string.
   public struct BytesValue: VencejoProtobuf::Message {
     /// The bytes value.
-    public var value: [Swift::UInt8] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var value: [Swift::UInt8]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.BytesValue" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.wrappersProto }
-    public init() {}
+    public init() {
+      self.value = []
+      self.unknownFields = .init()
+    }
     public init(
       value: [Swift::UInt8] = []
     ) {
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -39,16 +39,21 @@ extension GoogleRPC {
   /// Why a call failed, for programs: reason and domain together identify it.
   public struct ErrorInfo: VencejoProtobuf::Message {
     /// Constant, in UPPER_SNAKE_CASE, unique in its domain.
-    public var reason: Swift::String = ""
+    public var reason: Swift::String
     /// The service or product the reason belongs to, for example "chat.vencejo.dev".
-    public var domain: Swift::String = ""
+    public var domain: Swift::String
     /// More about this occurrence.
-    public var metadata: [Swift::String: Swift::String] = [:]
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var metadata: [Swift::String: Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.ErrorInfo" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.reason = ""
+      self.domain = ""
+      self.metadata = [:]
+      self.unknownFields = .init()
+    }
     public init(
       reason: Swift::String = "",
       domain: Swift::String = "",
@@ -57,6 +62,7 @@ extension GoogleRPC {
       self.reason = reason
       self.domain = domain
       self.metadata = metadata
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -84,15 +90,19 @@ extension GoogleRPC {
   public struct RetryInfo: VencejoProtobuf::Message {
     /// To wait at least this long.
     public var retryDelay: VencejoProtobuf::Google.Duration?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.RetryInfo" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.retryDelay = nil
+      self.unknownFields = .init()
+    }
     public init(
       retryDelay: VencejoProtobuf::Google.Duration? = nil
     ) {
       self.retryDelay = retryDelay
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -115,19 +125,24 @@ extension GoogleRPC {
   /// For developers only; never shown to users.
   public struct DebugInfo: VencejoProtobuf::Message {
     /// One frame each.
-    public var stackEntries: [Swift::String] = []
-    public var detail: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var stackEntries: [Swift::String]
+    public var detail: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.DebugInfo" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.stackEntries = []
+      self.detail = ""
+      self.unknownFields = .init()
+    }
     public init(
       stackEntries: [Swift::String] = [],
       detail: Swift::String = ""
     ) {
       self.stackEntries = stackEntries
       self.detail = detail
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -151,16 +166,20 @@ extension GoogleRPC {
 
   /// Which quotas the caller has used up.
   public struct QuotaFailure: VencejoProtobuf::Message {
-    public var violations: [VencejoRPC::GoogleRPC.QuotaFailure.Violation] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var violations: [VencejoRPC::GoogleRPC.QuotaFailure.Violation]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.QuotaFailure" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.violations = []
+      self.unknownFields = .init()
+    }
     public init(
       violations: [VencejoRPC::GoogleRPC.QuotaFailure.Violation] = []
     ) {
       self.violations = violations
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -182,16 +201,20 @@ extension GoogleRPC {
 
   /// Which preconditions of the call do not hold.
   public struct PreconditionFailure: VencejoProtobuf::Message {
-    public var violations: [VencejoRPC::GoogleRPC.PreconditionFailure.Violation] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var violations: [VencejoRPC::GoogleRPC.PreconditionFailure.Violation]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.PreconditionFailure" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.violations = []
+      self.unknownFields = .init()
+    }
     public init(
       violations: [VencejoRPC::GoogleRPC.PreconditionFailure.Violation] = []
     ) {
       self.violations = violations
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -213,16 +236,20 @@ extension GoogleRPC {
 
   /// Which fields of the request are wrong.
   public struct BadRequest: VencejoProtobuf::Message {
-    public var fieldViolations: [VencejoRPC::GoogleRPC.BadRequest.FieldViolation] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var fieldViolations: [VencejoRPC::GoogleRPC.BadRequest.FieldViolation]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.BadRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.fieldViolations = []
+      self.unknownFields = .init()
+    }
     public init(
       fieldViolations: [VencejoRPC::GoogleRPC.BadRequest.FieldViolation] = []
     ) {
       self.fieldViolations = fieldViolations
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -244,20 +271,25 @@ extension GoogleRPC {
 
   /// What identifies the call in logs.
   public struct RequestInfo: VencejoProtobuf::Message {
-    public var requestId: Swift::String = ""
+    public var requestId: Swift::String
     /// Opaque data the service's owners understand.
-    public var servingData: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var servingData: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.RequestInfo" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.requestId = ""
+      self.servingData = ""
+      self.unknownFields = .init()
+    }
     public init(
       requestId: Swift::String = "",
       servingData: Swift::String = ""
     ) {
       self.requestId = requestId
       self.servingData = servingData
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -291,16 +323,22 @@ extension GoogleRPC {
 
   /// The resource the error is about.
   public struct ResourceInfo: VencejoProtobuf::Message {
-    public var resourceType: Swift::String = ""
-    public var resourceName: Swift::String = ""
-    public var owner: Swift::String = ""
+    public var resourceType: Swift::String
+    public var resourceName: Swift::String
+    public var owner: Swift::String
     /// For people: what happened when it was accessed.
-    public var description: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var description: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.ResourceInfo" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.resourceType = ""
+      self.resourceName = ""
+      self.owner = ""
+      self.description = ""
+      self.unknownFields = .init()
+    }
     public init(
       resourceType: Swift::String = "",
       resourceName: Swift::String = "",
@@ -311,6 +349,7 @@ extension GoogleRPC {
       self.resourceName = resourceName
       self.owner = owner
       self.description = description
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -352,16 +391,20 @@ extension GoogleRPC {
 
   /// Where to read more.
   public struct Help: VencejoProtobuf::Message {
-    public var links: [VencejoRPC::GoogleRPC.Help.Link] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var links: [VencejoRPC::GoogleRPC.Help.Link]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.Help" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.links = []
+      self.unknownFields = .init()
+    }
     public init(
       links: [VencejoRPC::GoogleRPC.Help.Link] = []
     ) {
       self.links = links
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -384,19 +427,24 @@ extension GoogleRPC {
   /// A message that may be shown to the user.
   public struct LocalizedMessage: VencejoProtobuf::Message {
     /// A BCP 47 language tag, for example "es-ES".
-    public var locale: Swift::String = ""
-    public var message: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var locale: Swift::String
+    public var message: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.LocalizedMessage" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.locale = ""
+      self.message = ""
+      self.unknownFields = .init()
+    }
     public init(
       locale: Swift::String = "",
       message: Swift::String = ""
     ) {
       self.locale = locale
       self.message = message
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -432,20 +480,25 @@ extension GoogleRPC {
 extension VencejoRPC::GoogleRPC.QuotaFailure {
   public struct Violation: VencejoProtobuf::Message {
     /// Whose quota, for example "user:1234".
-    public var subject: Swift::String = ""
+    public var subject: Swift::String
     /// For people.
-    public var description: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var description: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.QuotaFailure.Violation" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.subject = ""
+      self.description = ""
+      self.unknownFields = .init()
+    }
     public init(
       subject: Swift::String = "",
       description: Swift::String = ""
     ) {
       self.subject = subject
       self.description = description
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -481,16 +534,21 @@ extension VencejoRPC::GoogleRPC.QuotaFailure {
 extension VencejoRPC::GoogleRPC.PreconditionFailure {
   public struct Violation: VencejoProtobuf::Message {
     /// The kind of precondition, in UPPER_SNAKE_CASE.
-    public var type: Swift::String = ""
+    public var type: Swift::String
     /// What it is about, for example a resource name.
-    public var subject: Swift::String = ""
+    public var subject: Swift::String
     /// For people: how to make it hold.
-    public var description: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var description: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.PreconditionFailure.Violation" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.type = ""
+      self.subject = ""
+      self.description = ""
+      self.unknownFields = .init()
+    }
     public init(
       type: Swift::String = "",
       subject: Swift::String = "",
@@ -499,6 +557,7 @@ extension VencejoRPC::GoogleRPC.PreconditionFailure {
       self.type = type
       self.subject = subject
       self.description = description
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -538,11 +597,11 @@ extension VencejoRPC::GoogleRPC.PreconditionFailure {
 extension VencejoRPC::GoogleRPC.BadRequest {
   public struct FieldViolation: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var field: Swift::String = ""
-      var description: Swift::String = ""
-      var reason: Swift::String = ""
+      var field: Swift::String
+      var description: Swift::String
+      var reason: Swift::String
       var localizedMessage: VencejoRPC::GoogleRPC.LocalizedMessage?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -566,7 +625,7 @@ extension VencejoRPC::GoogleRPC.BadRequest {
         if !fields.value.field.isEmpty { writer.string(10, fields.value.field) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// The path of the field in the request, for example "message.text".
     public var field: Swift::String {
@@ -595,14 +654,16 @@ extension VencejoRPC::GoogleRPC.BadRequest {
 
     public static var messageName: Swift::String { "google.rpc.BadRequest.FieldViolation" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(field: "", description: "", reason: "", localizedMessage: nil, unknownFields: .init()))
+    }
     public init(
       field: Swift::String = "",
       description: Swift::String = "",
       reason: Swift::String = "",
       localizedMessage: VencejoRPC::GoogleRPC.LocalizedMessage? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(field: field, description: description, reason: reason, localizedMessage: localizedMessage))
+      self.storage = VencejoProtobuf::Boxed(Storage(field: field, description: description, reason: reason, localizedMessage: localizedMessage, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -618,19 +679,24 @@ extension VencejoRPC::GoogleRPC.BadRequest {
 
 extension VencejoRPC::GoogleRPC.Help {
   public struct Link: VencejoProtobuf::Message {
-    public var description: Swift::String = ""
-    public var url: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var description: Swift::String
+    public var url: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.Help.Link" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
-    public init() {}
+    public init() {
+      self.description = ""
+      self.url = ""
+      self.unknownFields = .init()
+    }
     public init(
       description: Swift::String = "",
       url: Swift::String = ""
     ) {
       self.description = description
       self.url = url
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -19,16 +19,21 @@ extension GoogleRPC {
   /// grpc-status-details-bin.
   public struct Status: VencejoProtobuf::Message {
     /// A gRPC status code.
-    public var code: Swift::Int32 = 0
+    public var code: Swift::Int32
     /// For developers, in English.
-    public var message: Swift::String = ""
+    public var message: Swift::String
     /// What programs can act on; see error_details.proto for common ones.
-    public var details: [VencejoProtobuf::Google.AnyMessage] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var details: [VencejoProtobuf::Google.AnyMessage]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.Status" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.statusProto }
-    public init() {}
+    public init() {
+      self.code = 0
+      self.message = ""
+      self.details = []
+      self.unknownFields = .init()
+    }
     public init(
       code: Swift::Int32 = 0,
       message: Swift::String = "",
@@ -37,6 +42,7 @@ extension GoogleRPC {
       self.code = code
       self.message = message
       self.details = details
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

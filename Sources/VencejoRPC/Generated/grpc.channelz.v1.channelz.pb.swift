@@ -109,19 +109,24 @@ extension GRPCChannelz {
   /// Ids are positive and unique in the process, whatever they name. The numbers of the fields of
   /// one kind of reference are not used by another.
   public struct ChannelRef: VencejoProtobuf::Message {
-    public var channelId: Swift::Int64 = 0
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var channelId: Swift::Int64
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ChannelRef" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.channelId = 0
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       channelId: Swift::Int64 = 0,
       name: Swift::String = ""
     ) {
       self.channelId = channelId
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -154,19 +159,24 @@ extension GRPCChannelz {
   }
 
   public struct SubchannelRef: VencejoProtobuf::Message {
-    public var subchannelId: Swift::Int64 = 0
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var subchannelId: Swift::Int64
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.SubchannelRef" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.subchannelId = 0
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       subchannelId: Swift::Int64 = 0,
       name: Swift::String = ""
     ) {
       self.subchannelId = subchannelId
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -199,19 +209,24 @@ extension GRPCChannelz {
   }
 
   public struct SocketRef: VencejoProtobuf::Message {
-    public var socketId: Swift::Int64 = 0
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var socketId: Swift::Int64
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.SocketRef" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.socketId = 0
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       socketId: Swift::Int64 = 0,
       name: Swift::String = ""
     ) {
       self.socketId = socketId
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -244,19 +259,24 @@ extension GRPCChannelz {
   }
 
   public struct ServerRef: VencejoProtobuf::Message {
-    public var serverId: Swift::Int64 = 0
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var serverId: Swift::Int64
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ServerRef" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.serverId = 0
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       serverId: Swift::Int64 = 0,
       name: Swift::String = ""
     ) {
       self.serverId = serverId
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -291,15 +311,22 @@ extension GRPCChannelz {
   public struct Channel: VencejoProtobuf::Message {
     public var ref: VencejoRPC::GRPCChannelz.ChannelRef?
     public var data: VencejoRPC::GRPCChannelz.ChannelData?
-    public var channelRef: [VencejoRPC::GRPCChannelz.ChannelRef] = []
+    public var channelRef: [VencejoRPC::GRPCChannelz.ChannelRef]
     /// What it balances over.
-    public var subchannelRef: [VencejoRPC::GRPCChannelz.SubchannelRef] = []
-    public var socketRef: [VencejoRPC::GRPCChannelz.SocketRef] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var subchannelRef: [VencejoRPC::GRPCChannelz.SubchannelRef]
+    public var socketRef: [VencejoRPC::GRPCChannelz.SocketRef]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Channel" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.ref = nil
+      self.data = nil
+      self.channelRef = []
+      self.subchannelRef = []
+      self.socketRef = []
+      self.unknownFields = .init()
+    }
     public init(
       ref: VencejoRPC::GRPCChannelz.ChannelRef? = nil,
       data: VencejoRPC::GRPCChannelz.ChannelData? = nil,
@@ -312,6 +339,7 @@ extension GRPCChannelz {
       self.channelRef = channelRef
       self.subchannelRef = subchannelRef
       self.socketRef = socketRef
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -342,15 +370,22 @@ extension GRPCChannelz {
   public struct Subchannel: VencejoProtobuf::Message {
     public var ref: VencejoRPC::GRPCChannelz.SubchannelRef?
     public var data: VencejoRPC::GRPCChannelz.ChannelData?
-    public var channelRef: [VencejoRPC::GRPCChannelz.ChannelRef] = []
-    public var subchannelRef: [VencejoRPC::GRPCChannelz.SubchannelRef] = []
+    public var channelRef: [VencejoRPC::GRPCChannelz.ChannelRef]
+    public var subchannelRef: [VencejoRPC::GRPCChannelz.SubchannelRef]
     /// Its connections.
-    public var socketRef: [VencejoRPC::GRPCChannelz.SocketRef] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var socketRef: [VencejoRPC::GRPCChannelz.SocketRef]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Subchannel" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.ref = nil
+      self.data = nil
+      self.channelRef = []
+      self.subchannelRef = []
+      self.socketRef = []
+      self.unknownFields = .init()
+    }
     public init(
       ref: VencejoRPC::GRPCChannelz.SubchannelRef? = nil,
       data: VencejoRPC::GRPCChannelz.ChannelData? = nil,
@@ -363,6 +398,7 @@ extension GRPCChannelz {
       self.channelRef = channelRef
       self.subchannelRef = subchannelRef
       self.socketRef = socketRef
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -391,16 +427,20 @@ extension GRPCChannelz {
   }
 
   public struct ChannelConnectivityState: VencejoProtobuf::Message {
-    public var state: VencejoRPC::GRPCChannelz.ChannelConnectivityState.State = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var state: VencejoRPC::GRPCChannelz.ChannelConnectivityState.State
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ChannelConnectivityState" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.state = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       state: VencejoRPC::GRPCChannelz.ChannelConnectivityState.State = .init(rawValue: 0)
     ) {
       self.state = state
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -444,13 +484,13 @@ extension GRPCChannelz {
   public struct ChannelData: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var state: VencejoRPC::GRPCChannelz.ChannelConnectivityState?
-      var target: Swift::String = ""
+      var target: Swift::String
       var trace: VencejoRPC::GRPCChannelz.ChannelTrace?
-      var callsStarted: Swift::Int64 = 0
-      var callsSucceeded: Swift::Int64 = 0
-      var callsFailed: Swift::Int64 = 0
+      var callsStarted: Swift::Int64
+      var callsSucceeded: Swift::Int64
+      var callsFailed: Swift::Int64
       var lastCallStartedTimestamp: VencejoProtobuf::Google.Timestamp?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -480,7 +520,7 @@ extension GRPCChannelz {
         if let value = fields.value.state { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var state: VencejoRPC::GRPCChannelz.ChannelConnectivityState? {
       get { self.storage.value.state }
@@ -520,7 +560,9 @@ extension GRPCChannelz {
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ChannelData" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(state: nil, target: "", trace: nil, callsStarted: 0, callsSucceeded: 0, callsFailed: 0, lastCallStartedTimestamp: nil, unknownFields: .init()))
+    }
     public init(
       state: VencejoRPC::GRPCChannelz.ChannelConnectivityState? = nil,
       target: Swift::String = "",
@@ -530,7 +572,7 @@ extension GRPCChannelz {
       callsFailed: Swift::Int64 = 0,
       lastCallStartedTimestamp: VencejoProtobuf::Google.Timestamp? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(state: state, target: target, trace: trace, callsStarted: callsStarted, callsSucceeded: callsSucceeded, callsFailed: callsFailed, lastCallStartedTimestamp: lastCallStartedTimestamp))
+      self.storage = VencejoProtobuf::Boxed(Storage(state: state, target: target, trace: trace, callsStarted: callsStarted, callsSucceeded: callsSucceeded, callsFailed: callsFailed, lastCallStartedTimestamp: lastCallStartedTimestamp, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -545,11 +587,11 @@ extension GRPCChannelz {
 
   public struct ChannelTraceEvent: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var description: Swift::String = ""
-      var severity: VencejoRPC::GRPCChannelz.ChannelTraceEvent.Severity = .init(rawValue: 0)
+      var description: Swift::String
+      var severity: VencejoRPC::GRPCChannelz.ChannelTraceEvent.Severity
       var timestamp: VencejoProtobuf::Google.Timestamp?
       var childRef: ChildRef?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -588,7 +630,7 @@ extension GRPCChannelz {
         if !fields.value.description.isEmpty { writer.string(10, fields.value.description) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var description: Swift::String {
       get { self.storage.value.description }
@@ -614,14 +656,16 @@ extension GRPCChannelz {
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ChannelTraceEvent" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(description: "", severity: .init(rawValue: 0), timestamp: nil, childRef: nil, unknownFields: .init()))
+    }
     public init(
       description: Swift::String = "",
       severity: VencejoRPC::GRPCChannelz.ChannelTraceEvent.Severity = .init(rawValue: 0),
       timestamp: VencejoProtobuf::Google.Timestamp? = nil,
       childRef: ChildRef? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(description: description, severity: severity, timestamp: timestamp, childRef: childRef))
+      self.storage = VencejoProtobuf::Boxed(Storage(description: description, severity: severity, timestamp: timestamp, childRef: childRef, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -653,14 +697,19 @@ extension GRPCChannelz {
 
   public struct ChannelTrace: VencejoProtobuf::Message {
     /// Ever; older ones may be forgotten.
-    public var numEventsLogged: Swift::Int64 = 0
+    public var numEventsLogged: Swift::Int64
     public var creationTimestamp: VencejoProtobuf::Google.Timestamp?
-    public var events: [VencejoRPC::GRPCChannelz.ChannelTraceEvent] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var events: [VencejoRPC::GRPCChannelz.ChannelTraceEvent]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ChannelTrace" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.numEventsLogged = 0
+      self.creationTimestamp = nil
+      self.events = []
+      self.unknownFields = .init()
+    }
     public init(
       numEventsLogged: Swift::Int64 = 0,
       creationTimestamp: VencejoProtobuf::Google.Timestamp? = nil,
@@ -669,6 +718,7 @@ extension GRPCChannelz {
       self.numEventsLogged = numEventsLogged
       self.creationTimestamp = creationTimestamp
       self.events = events
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -695,12 +745,17 @@ extension GRPCChannelz {
   public struct Server: VencejoProtobuf::Message {
     public var ref: VencejoRPC::GRPCChannelz.ServerRef?
     public var data: VencejoRPC::GRPCChannelz.ServerData?
-    public var listenSocket: [VencejoRPC::GRPCChannelz.SocketRef] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var listenSocket: [VencejoRPC::GRPCChannelz.SocketRef]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Server" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.ref = nil
+      self.data = nil
+      self.listenSocket = []
+      self.unknownFields = .init()
+    }
     public init(
       ref: VencejoRPC::GRPCChannelz.ServerRef? = nil,
       data: VencejoRPC::GRPCChannelz.ServerData? = nil,
@@ -709,6 +764,7 @@ extension GRPCChannelz {
       self.ref = ref
       self.data = data
       self.listenSocket = listenSocket
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -735,11 +791,11 @@ extension GRPCChannelz {
   public struct ServerData: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var trace: VencejoRPC::GRPCChannelz.ChannelTrace?
-      var callsStarted: Swift::Int64 = 0
-      var callsSucceeded: Swift::Int64 = 0
-      var callsFailed: Swift::Int64 = 0
+      var callsStarted: Swift::Int64
+      var callsSucceeded: Swift::Int64
+      var callsFailed: Swift::Int64
       var lastCallStartedTimestamp: VencejoProtobuf::Google.Timestamp?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -765,7 +821,7 @@ extension GRPCChannelz {
         if let value = fields.value.trace { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var trace: VencejoRPC::GRPCChannelz.ChannelTrace? {
       get { self.storage.value.trace }
@@ -794,7 +850,9 @@ extension GRPCChannelz {
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ServerData" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(trace: nil, callsStarted: 0, callsSucceeded: 0, callsFailed: 0, lastCallStartedTimestamp: nil, unknownFields: .init()))
+    }
     public init(
       trace: VencejoRPC::GRPCChannelz.ChannelTrace? = nil,
       callsStarted: Swift::Int64 = 0,
@@ -802,7 +860,7 @@ extension GRPCChannelz {
       callsFailed: Swift::Int64 = 0,
       lastCallStartedTimestamp: VencejoProtobuf::Google.Timestamp? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(trace: trace, callsStarted: callsStarted, callsSucceeded: callsSucceeded, callsFailed: callsFailed, lastCallStartedTimestamp: lastCallStartedTimestamp))
+      self.storage = VencejoProtobuf::Boxed(Storage(trace: trace, callsStarted: callsStarted, callsSucceeded: callsSucceeded, callsFailed: callsFailed, lastCallStartedTimestamp: lastCallStartedTimestamp, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -823,8 +881,8 @@ extension GRPCChannelz {
       var local: VencejoRPC::GRPCChannelz.Address?
       var remote: VencejoRPC::GRPCChannelz.Address?
       var security: VencejoRPC::GRPCChannelz.Security?
-      var remoteName: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var remoteName: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -852,7 +910,7 @@ extension GRPCChannelz {
         if let value = fields.value.ref { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var ref: VencejoRPC::GRPCChannelz.SocketRef? {
       get { self.storage.value.ref }
@@ -886,7 +944,9 @@ extension GRPCChannelz {
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Socket" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(ref: nil, data: nil, local: nil, remote: nil, security: nil, remoteName: "", unknownFields: .init()))
+    }
     public init(
       ref: VencejoRPC::GRPCChannelz.SocketRef? = nil,
       data: VencejoRPC::GRPCChannelz.SocketData? = nil,
@@ -895,7 +955,7 @@ extension GRPCChannelz {
       security: VencejoRPC::GRPCChannelz.Security? = nil,
       remoteName: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(ref: ref, data: data, local: local, remote: remote, security: security, remoteName: remoteName))
+      self.storage = VencejoProtobuf::Boxed(Storage(ref: ref, data: data, local: local, remote: remote, security: security, remoteName: remoteName, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -910,20 +970,20 @@ extension GRPCChannelz {
 
   public struct SocketData: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var streamsStarted: Swift::Int64 = 0
-      var streamsSucceeded: Swift::Int64 = 0
-      var streamsFailed: Swift::Int64 = 0
-      var messagesSent: Swift::Int64 = 0
-      var messagesReceived: Swift::Int64 = 0
-      var keepAlivesSent: Swift::Int64 = 0
+      var streamsStarted: Swift::Int64
+      var streamsSucceeded: Swift::Int64
+      var streamsFailed: Swift::Int64
+      var messagesSent: Swift::Int64
+      var messagesReceived: Swift::Int64
+      var keepAlivesSent: Swift::Int64
       var lastLocalStreamCreatedTimestamp: VencejoProtobuf::Google.Timestamp?
       var lastRemoteStreamCreatedTimestamp: VencejoProtobuf::Google.Timestamp?
       var lastMessageSentTimestamp: VencejoProtobuf::Google.Timestamp?
       var lastMessageReceivedTimestamp: VencejoProtobuf::Google.Timestamp?
       var localFlowControlWindow: VencejoProtobuf::Google.Int64Value?
       var remoteFlowControlWindow: VencejoProtobuf::Google.Int64Value?
-      var option: [VencejoRPC::GRPCChannelz.SocketOption] = []
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var option: [VencejoRPC::GRPCChannelz.SocketOption]
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -965,7 +1025,7 @@ extension GRPCChannelz {
         if fields.value.streamsStarted != 0 { writer.int64(8, fields.value.streamsStarted) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var streamsStarted: Swift::Int64 {
       get { self.storage.value.streamsStarted }
@@ -1030,7 +1090,9 @@ extension GRPCChannelz {
 
     public static var messageName: Swift::String { "grpc.channelz.v1.SocketData" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(streamsStarted: 0, streamsSucceeded: 0, streamsFailed: 0, messagesSent: 0, messagesReceived: 0, keepAlivesSent: 0, lastLocalStreamCreatedTimestamp: nil, lastRemoteStreamCreatedTimestamp: nil, lastMessageSentTimestamp: nil, lastMessageReceivedTimestamp: nil, localFlowControlWindow: nil, remoteFlowControlWindow: nil, option: [], unknownFields: .init()))
+    }
     public init(
       streamsStarted: Swift::Int64 = 0,
       streamsSucceeded: Swift::Int64 = 0,
@@ -1046,7 +1108,7 @@ extension GRPCChannelz {
       remoteFlowControlWindow: VencejoProtobuf::Google.Int64Value? = nil,
       option: [VencejoRPC::GRPCChannelz.SocketOption] = []
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(streamsStarted: streamsStarted, streamsSucceeded: streamsSucceeded, streamsFailed: streamsFailed, messagesSent: messagesSent, messagesReceived: messagesReceived, keepAlivesSent: keepAlivesSent, lastLocalStreamCreatedTimestamp: lastLocalStreamCreatedTimestamp, lastRemoteStreamCreatedTimestamp: lastRemoteStreamCreatedTimestamp, lastMessageSentTimestamp: lastMessageSentTimestamp, lastMessageReceivedTimestamp: lastMessageReceivedTimestamp, localFlowControlWindow: localFlowControlWindow, remoteFlowControlWindow: remoteFlowControlWindow, option: option))
+      self.storage = VencejoProtobuf::Boxed(Storage(streamsStarted: streamsStarted, streamsSucceeded: streamsSucceeded, streamsFailed: streamsFailed, messagesSent: messagesSent, messagesReceived: messagesReceived, keepAlivesSent: keepAlivesSent, lastLocalStreamCreatedTimestamp: lastLocalStreamCreatedTimestamp, lastRemoteStreamCreatedTimestamp: lastRemoteStreamCreatedTimestamp, lastMessageSentTimestamp: lastMessageSentTimestamp, lastMessageReceivedTimestamp: lastMessageReceivedTimestamp, localFlowControlWindow: localFlowControlWindow, remoteFlowControlWindow: remoteFlowControlWindow, option: option, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1061,15 +1123,19 @@ extension GRPCChannelz {
 
   public struct Address: VencejoProtobuf::Message {
     public var address: Address?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Address" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.address = nil
+      self.unknownFields = .init()
+    }
     public init(
       address: Address? = nil
     ) {
       self.address = address
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1119,15 +1185,19 @@ extension GRPCChannelz {
 
   public struct Security: VencejoProtobuf::Message {
     public var model: Model?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Security" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.model = nil
+      self.unknownFields = .init()
+    }
     public init(
       model: Model? = nil
     ) {
       self.model = model
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1168,14 +1238,19 @@ extension GRPCChannelz {
   }
 
   public struct SocketOption: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
-    public var value: Swift::String = ""
+    public var name: Swift::String
+    public var value: Swift::String
     public var additional: VencejoProtobuf::Google.AnyMessage?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.SocketOption" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.value = ""
+      self.additional = nil
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       value: Swift::String = "",
@@ -1184,6 +1259,7 @@ extension GRPCChannelz {
       self.name = name
       self.value = value
       self.additional = additional
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1208,19 +1284,24 @@ extension GRPCChannelz {
   }
 
   public struct GetTopChannelsRequest: VencejoProtobuf::Message {
-    public var startChannelId: Swift::Int64 = 0
-    public var maxResults: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var startChannelId: Swift::Int64
+    public var maxResults: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetTopChannelsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.startChannelId = 0
+      self.maxResults = 0
+      self.unknownFields = .init()
+    }
     public init(
       startChannelId: Swift::Int64 = 0,
       maxResults: Swift::Int64 = 0
     ) {
       self.startChannelId = startChannelId
       self.maxResults = maxResults
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1253,20 +1334,25 @@ extension GRPCChannelz {
   }
 
   public struct GetTopChannelsResponse: VencejoProtobuf::Message {
-    public var channel: [VencejoRPC::GRPCChannelz.Channel] = []
+    public var channel: [VencejoRPC::GRPCChannelz.Channel]
     /// No more follow.
-    public var end: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var end: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetTopChannelsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.channel = []
+      self.end = false
+      self.unknownFields = .init()
+    }
     public init(
       channel: [VencejoRPC::GRPCChannelz.Channel] = [],
       end: Swift::Bool = false
     ) {
       self.channel = channel
       self.end = end
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1289,19 +1375,24 @@ extension GRPCChannelz {
   }
 
   public struct GetServersRequest: VencejoProtobuf::Message {
-    public var startServerId: Swift::Int64 = 0
-    public var maxResults: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var startServerId: Swift::Int64
+    public var maxResults: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetServersRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.startServerId = 0
+      self.maxResults = 0
+      self.unknownFields = .init()
+    }
     public init(
       startServerId: Swift::Int64 = 0,
       maxResults: Swift::Int64 = 0
     ) {
       self.startServerId = startServerId
       self.maxResults = maxResults
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1334,19 +1425,24 @@ extension GRPCChannelz {
   }
 
   public struct GetServersResponse: VencejoProtobuf::Message {
-    public var server: [VencejoRPC::GRPCChannelz.Server] = []
-    public var end: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var server: [VencejoRPC::GRPCChannelz.Server]
+    public var end: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetServersResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.server = []
+      self.end = false
+      self.unknownFields = .init()
+    }
     public init(
       server: [VencejoRPC::GRPCChannelz.Server] = [],
       end: Swift::Bool = false
     ) {
       self.server = server
       self.end = end
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1369,14 +1465,19 @@ extension GRPCChannelz {
   }
 
   public struct GetServerSocketsRequest: VencejoProtobuf::Message {
-    public var serverId: Swift::Int64 = 0
-    public var startSocketId: Swift::Int64 = 0
-    public var maxResults: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var serverId: Swift::Int64
+    public var startSocketId: Swift::Int64
+    public var maxResults: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetServerSocketsRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.serverId = 0
+      self.startSocketId = 0
+      self.maxResults = 0
+      self.unknownFields = .init()
+    }
     public init(
       serverId: Swift::Int64 = 0,
       startSocketId: Swift::Int64 = 0,
@@ -1385,6 +1486,7 @@ extension GRPCChannelz {
       self.serverId = serverId
       self.startSocketId = startSocketId
       self.maxResults = maxResults
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1421,19 +1523,24 @@ extension GRPCChannelz {
   }
 
   public struct GetServerSocketsResponse: VencejoProtobuf::Message {
-    public var socketRef: [VencejoRPC::GRPCChannelz.SocketRef] = []
-    public var end: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var socketRef: [VencejoRPC::GRPCChannelz.SocketRef]
+    public var end: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetServerSocketsResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.socketRef = []
+      self.end = false
+      self.unknownFields = .init()
+    }
     public init(
       socketRef: [VencejoRPC::GRPCChannelz.SocketRef] = [],
       end: Swift::Bool = false
     ) {
       self.socketRef = socketRef
       self.end = end
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1456,16 +1563,20 @@ extension GRPCChannelz {
   }
 
   public struct GetChannelRequest: VencejoProtobuf::Message {
-    public var channelId: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var channelId: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetChannelRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.channelId = 0
+      self.unknownFields = .init()
+    }
     public init(
       channelId: Swift::Int64 = 0
     ) {
       self.channelId = channelId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1495,15 +1606,19 @@ extension GRPCChannelz {
 
   public struct GetChannelResponse: VencejoProtobuf::Message {
     public var channel: VencejoRPC::GRPCChannelz.Channel?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetChannelResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.channel = nil
+      self.unknownFields = .init()
+    }
     public init(
       channel: VencejoRPC::GRPCChannelz.Channel? = nil
     ) {
       self.channel = channel
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1524,16 +1639,20 @@ extension GRPCChannelz {
   }
 
   public struct GetSubchannelRequest: VencejoProtobuf::Message {
-    public var subchannelId: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var subchannelId: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetSubchannelRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.subchannelId = 0
+      self.unknownFields = .init()
+    }
     public init(
       subchannelId: Swift::Int64 = 0
     ) {
       self.subchannelId = subchannelId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1563,15 +1682,19 @@ extension GRPCChannelz {
 
   public struct GetSubchannelResponse: VencejoProtobuf::Message {
     public var subchannel: VencejoRPC::GRPCChannelz.Subchannel?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetSubchannelResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.subchannel = nil
+      self.unknownFields = .init()
+    }
     public init(
       subchannel: VencejoRPC::GRPCChannelz.Subchannel? = nil
     ) {
       self.subchannel = subchannel
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1592,16 +1715,20 @@ extension GRPCChannelz {
   }
 
   public struct GetSocketRequest: VencejoProtobuf::Message {
-    public var socketId: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var socketId: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetSocketRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.socketId = 0
+      self.unknownFields = .init()
+    }
     public init(
       socketId: Swift::Int64 = 0
     ) {
       self.socketId = socketId
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1631,15 +1758,19 @@ extension GRPCChannelz {
 
   public struct GetSocketResponse: VencejoProtobuf::Message {
     public var socket: VencejoRPC::GRPCChannelz.Socket?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetSocketResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.socket = nil
+      self.unknownFields = .init()
+    }
     public init(
       socket: VencejoRPC::GRPCChannelz.Socket? = nil
     ) {
       self.socket = socket
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1663,19 +1794,24 @@ extension GRPCChannelz {
 extension VencejoRPC::GRPCChannelz.Address {
   public struct TcpIpAddress: VencejoProtobuf::Message {
     /// Four bytes or sixteen.
-    public var ipAddress: [Swift::UInt8] = []
-    public var port: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var ipAddress: [Swift::UInt8]
+    public var port: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Address.TcpIpAddress" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.ipAddress = []
+      self.port = 0
+      self.unknownFields = .init()
+    }
     public init(
       ipAddress: [Swift::UInt8] = [],
       port: Swift::Int32 = 0
     ) {
       self.ipAddress = ipAddress
       self.port = port
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1708,16 +1844,20 @@ extension VencejoRPC::GRPCChannelz.Address {
   }
 
   public struct UdsAddress: VencejoProtobuf::Message {
-    public var filename: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var filename: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Address.UdsAddress" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.filename = ""
+      self.unknownFields = .init()
+    }
     public init(
       filename: Swift::String = ""
     ) {
       self.filename = filename
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1746,19 +1886,24 @@ extension VencejoRPC::GRPCChannelz.Address {
   }
 
   public struct OtherAddress: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
+    public var name: Swift::String
     public var value: VencejoProtobuf::Google.AnyMessage?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Address.OtherAddress" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.value = nil
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       value: VencejoProtobuf::Google.AnyMessage? = nil
     ) {
       self.name = name
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1785,13 +1930,18 @@ extension VencejoRPC::GRPCChannelz.Security {
   public struct Tls: VencejoProtobuf::Message {
     public var cipherSuite: CipherSuite?
     /// DER.
-    public var localCertificate: [Swift::UInt8] = []
-    public var remoteCertificate: [Swift::UInt8] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var localCertificate: [Swift::UInt8]
+    public var remoteCertificate: [Swift::UInt8]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Security.Tls" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.cipherSuite = nil
+      self.localCertificate = []
+      self.remoteCertificate = []
+      self.unknownFields = .init()
+    }
     public init(
       cipherSuite: CipherSuite? = nil,
       localCertificate: [Swift::UInt8] = [],
@@ -1800,6 +1950,7 @@ extension VencejoRPC::GRPCChannelz.Security {
       self.cipherSuite = cipherSuite
       self.localCertificate = localCertificate
       self.remoteCertificate = remoteCertificate
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1835,19 +1986,24 @@ extension VencejoRPC::GRPCChannelz.Security {
   }
 
   public struct OtherSecurity: VencejoProtobuf::Message {
-    public var name: Swift::String = ""
+    public var name: Swift::String
     public var value: VencejoProtobuf::Google.AnyMessage?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Security.OtherSecurity" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.value = nil
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = "",
       value: VencejoProtobuf::Google.AnyMessage? = nil
     ) {
       self.name = name
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -28,16 +28,20 @@ extension GRPCHealth {
 
   public struct HealthCheckRequest: VencejoProtobuf::Message {
     /// The full name of a service; empty asks about the whole server.
-    public var service: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var service: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.health.v1.HealthCheckRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCHealth.healthProto }
-    public init() {}
+    public init() {
+      self.service = ""
+      self.unknownFields = .init()
+    }
     public init(
       service: Swift::String = ""
     ) {
       self.service = service
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -66,16 +70,20 @@ extension GRPCHealth {
   }
 
   public struct HealthCheckResponse: VencejoProtobuf::Message {
-    public var status: VencejoRPC::GRPCHealth.HealthCheckResponse.ServingStatus = .init(rawValue: 0)
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var status: VencejoRPC::GRPCHealth.HealthCheckResponse.ServingStatus
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.health.v1.HealthCheckResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCHealth.healthProto }
-    public init() {}
+    public init() {
+      self.status = .init(rawValue: 0)
+      self.unknownFields = .init()
+    }
     public init(
       status: VencejoRPC::GRPCHealth.HealthCheckResponse.ServingStatus = .init(rawValue: 0)
     ) {
       self.status = status
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -116,11 +124,13 @@ extension GRPCHealth {
   }
 
   public struct HealthListRequest: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.health.v1.HealthListRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCHealth.healthProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -145,16 +155,20 @@ extension GRPCHealth {
 
   public struct HealthListResponse: VencejoProtobuf::Message {
     /// By full name of the service; the empty name is the whole server.
-    public var statuses: [Swift::String: VencejoRPC::GRPCHealth.HealthCheckResponse] = [:]
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var statuses: [Swift::String: VencejoRPC::GRPCHealth.HealthCheckResponse]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.health.v1.HealthListResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCHealth.healthProto }
-    public init() {}
+    public init() {
+      self.statuses = [:]
+      self.unknownFields = .init()
+    }
     public init(
       statuses: [Swift::String: VencejoRPC::GRPCHealth.HealthCheckResponse] = [:]
     ) {
       self.statuses = statuses
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -42,19 +42,24 @@ extension GRPCReflectionAlpha {
   /// One question.
   public struct ServerReflectionRequest: VencejoProtobuf::Message {
     /// The host the question is about; most servers ignore it.
-    public var host: Swift::String = ""
+    public var host: Swift::String
     public var messageRequest: MessageRequest?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ServerReflectionRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
-    public init() {}
+    public init() {
+      self.host = ""
+      self.messageRequest = nil
+      self.unknownFields = .init()
+    }
     public init(
       host: Swift::String = "",
       messageRequest: MessageRequest? = nil
     ) {
       self.host = host
       self.messageRequest = messageRequest
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -108,19 +113,24 @@ extension GRPCReflectionAlpha {
 
   /// An extension: the message it extends and its field number.
   public struct ExtensionRequest: VencejoProtobuf::Message {
-    public var containingType: Swift::String = ""
-    public var extensionNumber: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var containingType: Swift::String
+    public var extensionNumber: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ExtensionRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
-    public init() {}
+    public init() {
+      self.containingType = ""
+      self.extensionNumber = 0
+      self.unknownFields = .init()
+    }
     public init(
       containingType: Swift::String = "",
       extensionNumber: Swift::Int32 = 0
     ) {
       self.containingType = containingType
       self.extensionNumber = extensionNumber
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -155,10 +165,10 @@ extension GRPCReflectionAlpha {
   /// One answer.
   public struct ServerReflectionResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var validHost: Swift::String = ""
+      var validHost: Swift::String
       var originalRequest: VencejoRPC::GRPCReflectionAlpha.ServerReflectionRequest?
       var messageResponse: MessageResponse?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -209,7 +219,7 @@ extension GRPCReflectionAlpha {
         if !fields.value.validHost.isEmpty { writer.string(10, fields.value.validHost) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var validHost: Swift::String {
       get { self.storage.value.validHost }
@@ -230,13 +240,15 @@ extension GRPCReflectionAlpha {
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ServerReflectionResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(validHost: "", originalRequest: nil, messageResponse: nil, unknownFields: .init()))
+    }
     public init(
       validHost: Swift::String = "",
       originalRequest: VencejoRPC::GRPCReflectionAlpha.ServerReflectionRequest? = nil,
       messageResponse: MessageResponse? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(validHost: validHost, originalRequest: originalRequest, messageResponse: messageResponse))
+      self.storage = VencejoProtobuf::Boxed(Storage(validHost: validHost, originalRequest: originalRequest, messageResponse: messageResponse, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -259,16 +271,20 @@ extension GRPCReflectionAlpha {
   /// Encoded google.protobuf.FileDescriptorProto messages: the file asked for, and
   /// files it imports unless they were sent on this stream before.
   public struct FileDescriptorResponse: VencejoProtobuf::Message {
-    public var fileDescriptorProto: [[Swift::UInt8]] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var fileDescriptorProto: [[Swift::UInt8]]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.FileDescriptorResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
-    public init() {}
+    public init() {
+      self.fileDescriptorProto = []
+      self.unknownFields = .init()
+    }
     public init(
       fileDescriptorProto: [[Swift::UInt8]] = []
     ) {
       self.fileDescriptorProto = fileDescriptorProto
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -290,19 +306,24 @@ extension GRPCReflectionAlpha {
 
   public struct ExtensionNumberResponse: VencejoProtobuf::Message {
     /// The full name of the extended message.
-    public var baseTypeName: Swift::String = ""
-    public var extensionNumber: [Swift::Int32] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var baseTypeName: Swift::String
+    public var extensionNumber: [Swift::Int32]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ExtensionNumberResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
-    public init() {}
+    public init() {
+      self.baseTypeName = ""
+      self.extensionNumber = []
+      self.unknownFields = .init()
+    }
     public init(
       baseTypeName: Swift::String = "",
       extensionNumber: [Swift::Int32] = []
     ) {
       self.baseTypeName = baseTypeName
       self.extensionNumber = extensionNumber
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -325,16 +346,20 @@ extension GRPCReflectionAlpha {
   }
 
   public struct ListServiceResponse: VencejoProtobuf::Message {
-    public var service: [VencejoRPC::GRPCReflectionAlpha.ServiceResponse] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var service: [VencejoRPC::GRPCReflectionAlpha.ServiceResponse]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ListServiceResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
-    public init() {}
+    public init() {
+      self.service = []
+      self.unknownFields = .init()
+    }
     public init(
       service: [VencejoRPC::GRPCReflectionAlpha.ServiceResponse] = []
     ) {
       self.service = service
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -356,16 +381,20 @@ extension GRPCReflectionAlpha {
 
   public struct ServiceResponse: VencejoProtobuf::Message {
     /// The full name of the service.
-    public var name: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var name: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ServiceResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
-    public init() {}
+    public init() {
+      self.name = ""
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String = ""
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -395,19 +424,24 @@ extension GRPCReflectionAlpha {
 
   public struct ErrorResponse: VencejoProtobuf::Message {
     /// A gRPC status code.
-    public var errorCode: Swift::Int32 = 0
-    public var errorMessage: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var errorCode: Swift::Int32
+    public var errorMessage: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ErrorResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
-    public init() {}
+    public init() {
+      self.errorCode = 0
+      self.errorMessage = ""
+      self.unknownFields = .init()
+    }
     public init(
       errorCode: Swift::Int32 = 0,
       errorMessage: Swift::String = ""
     ) {
       self.errorCode = errorCode
       self.errorMessage = errorMessage
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

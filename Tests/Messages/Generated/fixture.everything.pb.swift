@@ -106,23 +106,23 @@ extension Fixture {
   /// All scalar types, singular.
   public struct Scalars: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var doubleValue: Swift::Double = 0
-      var floatValue: Swift::Float = 0
-      var int32Value: Swift::Int32 = 0
-      var int64Value: Swift::Int64 = 0
-      var uint32Value: Swift::UInt32 = 0
-      var uint64Value: Swift::UInt64 = 0
-      var sint32Value: Swift::Int32 = 0
-      var sint64Value: Swift::Int64 = 0
-      var fixed32Value: Swift::UInt32 = 0
-      var fixed64Value: Swift::UInt64 = 0
-      var sfixed32Value: Swift::Int32 = 0
-      var sfixed64Value: Swift::Int64 = 0
-      var boolValue: Swift::Bool = false
-      var stringValue: Swift::String = ""
-      var bytesValue: [Swift::UInt8] = []
-      var colorValue: TestMessages::Fixture.Color = .init(rawValue: 0)
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var doubleValue: Swift::Double
+      var floatValue: Swift::Float
+      var int32Value: Swift::Int32
+      var int64Value: Swift::Int64
+      var uint32Value: Swift::UInt32
+      var uint64Value: Swift::UInt64
+      var sint32Value: Swift::Int32
+      var sint64Value: Swift::Int64
+      var fixed32Value: Swift::UInt32
+      var fixed64Value: Swift::UInt64
+      var sfixed32Value: Swift::Int32
+      var sfixed64Value: Swift::Int64
+      var boolValue: Swift::Bool
+      var stringValue: Swift::String
+      var bytesValue: [Swift::UInt8]
+      var colorValue: TestMessages::Fixture.Color
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -170,7 +170,7 @@ extension Fixture {
         if fields.value.doubleValue.bitPattern != 0 { writer.double(9, fields.value.doubleValue) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var doubleValue: Swift::Double {
       get { self.storage.value.doubleValue }
@@ -243,7 +243,9 @@ extension Fixture {
 
     public static var messageName: Swift::String { "fixture.Scalars" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(doubleValue: 0, floatValue: 0, int32Value: 0, int64Value: 0, uint32Value: 0, uint64Value: 0, sint32Value: 0, sint64Value: 0, fixed32Value: 0, fixed64Value: 0, sfixed32Value: 0, sfixed64Value: 0, boolValue: false, stringValue: "", bytesValue: [], colorValue: .init(rawValue: 0), unknownFields: .init()))
+    }
     public init(
       doubleValue: Swift::Double = 0,
       floatValue: Swift::Float = 0,
@@ -262,7 +264,7 @@ extension Fixture {
       bytesValue: [Swift::UInt8] = [],
       colorValue: TestMessages::Fixture.Color = .init(rawValue: 0)
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(doubleValue: doubleValue, floatValue: floatValue, int32Value: int32Value, int64Value: int64Value, uint32Value: uint32Value, uint64Value: uint64Value, sint32Value: sint32Value, sint64Value: sint64Value, fixed32Value: fixed32Value, fixed64Value: fixed64Value, sfixed32Value: sfixed32Value, sfixed64Value: sfixed64Value, boolValue: boolValue, stringValue: stringValue, bytesValue: bytesValue, colorValue: colorValue))
+      self.storage = VencejoProtobuf::Boxed(Storage(doubleValue: doubleValue, floatValue: floatValue, int32Value: int32Value, int64Value: int64Value, uint32Value: uint32Value, uint64Value: uint64Value, sint32Value: sint32Value, sint64Value: sint64Value, fixed32Value: fixed32Value, fixed64Value: fixed64Value, sfixed32Value: sfixed32Value, sfixed64Value: sfixed64Value, boolValue: boolValue, stringValue: stringValue, bytesValue: bytesValue, colorValue: colorValue, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -287,11 +289,23 @@ extension Fixture {
     public var bytesValue: [Swift::UInt8]?
     public var colorValue: TestMessages::Fixture.Color?
     public var scalars: TestMessages::Fixture.Scalars?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.Optionals" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
-    public init() {}
+    public init() {
+      self.doubleValue = nil
+      self.floatValue = nil
+      self.int32Value = nil
+      self.uint64Value = nil
+      self.sint64Value = nil
+      self.boolValue = nil
+      self.stringValue = nil
+      self.bytesValue = nil
+      self.colorValue = nil
+      self.scalars = nil
+      self.unknownFields = .init()
+    }
     public init(
       doubleValue: Swift::Double? = nil,
       floatValue: Swift::Float? = nil,
@@ -314,6 +328,7 @@ extension Fixture {
       self.bytesValue = bytesValue
       self.colorValue = colorValue
       self.scalars = scalars
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -353,27 +368,27 @@ extension Fixture {
 
   public struct Lists: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var doubles: [Swift::Double] = []
-      var floats: [Swift::Float] = []
-      var int32s: [Swift::Int32] = []
-      var int64s: [Swift::Int64] = []
-      var uint32s: [Swift::UInt32] = []
-      var uint64s: [Swift::UInt64] = []
-      var sint32s: [Swift::Int32] = []
-      var sint64s: [Swift::Int64] = []
-      var fixed32s: [Swift::UInt32] = []
-      var fixed64s: [Swift::UInt64] = []
-      var sfixed32s: [Swift::Int32] = []
-      var sfixed64s: [Swift::Int64] = []
-      var bools: [Swift::Bool] = []
-      var strings: [Swift::String] = []
-      var bytes: [[Swift::UInt8]] = []
-      var colors: [TestMessages::Fixture.Color] = []
-      var scalars: [TestMessages::Fixture.Scalars] = []
-      var unpackedInt32s: [Swift::Int32] = []
-      var unpackedFixed64s: [Swift::UInt64] = []
-      var unpackedColors: [TestMessages::Fixture.Color] = []
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var doubles: [Swift::Double]
+      var floats: [Swift::Float]
+      var int32s: [Swift::Int32]
+      var int64s: [Swift::Int64]
+      var uint32s: [Swift::UInt32]
+      var uint64s: [Swift::UInt64]
+      var sint32s: [Swift::Int32]
+      var sint64s: [Swift::Int64]
+      var fixed32s: [Swift::UInt32]
+      var fixed64s: [Swift::UInt64]
+      var sfixed32s: [Swift::Int32]
+      var sfixed64s: [Swift::Int64]
+      var bools: [Swift::Bool]
+      var strings: [Swift::String]
+      var bytes: [[Swift::UInt8]]
+      var colors: [TestMessages::Fixture.Color]
+      var scalars: [TestMessages::Fixture.Scalars]
+      var unpackedInt32s: [Swift::Int32]
+      var unpackedFixed64s: [Swift::UInt64]
+      var unpackedColors: [TestMessages::Fixture.Color]
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -429,7 +444,7 @@ extension Fixture {
         writer.packed(VencejoProtobuf::Wire.Double.self, 10, fields.value.doubles)
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var doubles: [Swift::Double] {
       get { self.storage.value.doubles }
@@ -518,7 +533,9 @@ extension Fixture {
 
     public static var messageName: Swift::String { "fixture.Lists" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(doubles: [], floats: [], int32s: [], int64s: [], uint32s: [], uint64s: [], sint32s: [], sint64s: [], fixed32s: [], fixed64s: [], sfixed32s: [], sfixed64s: [], bools: [], strings: [], bytes: [], colors: [], scalars: [], unpackedInt32s: [], unpackedFixed64s: [], unpackedColors: [], unknownFields: .init()))
+    }
     public init(
       doubles: [Swift::Double] = [],
       floats: [Swift::Float] = [],
@@ -541,7 +558,7 @@ extension Fixture {
       unpackedFixed64s: [Swift::UInt64] = [],
       unpackedColors: [TestMessages::Fixture.Color] = []
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(doubles: doubles, floats: floats, int32s: int32s, int64s: int64s, uint32s: uint32s, uint64s: uint64s, sint32s: sint32s, sint64s: sint64s, fixed32s: fixed32s, fixed64s: fixed64s, sfixed32s: sfixed32s, sfixed64s: sfixed64s, bools: bools, strings: strings, bytes: bytes, colors: colors, scalars: scalars, unpackedInt32s: unpackedInt32s, unpackedFixed64s: unpackedFixed64s, unpackedColors: unpackedColors))
+      self.storage = VencejoProtobuf::Boxed(Storage(doubles: doubles, floats: floats, int32s: int32s, int64s: int64s, uint32s: uint32s, uint64s: uint64s, sint32s: sint32s, sint64s: sint64s, fixed32s: fixed32s, fixed64s: fixed64s, sfixed32s: sfixed32s, sfixed64s: sfixed64s, bools: bools, strings: strings, bytes: bytes, colors: colors, scalars: scalars, unpackedInt32s: unpackedInt32s, unpackedFixed64s: unpackedFixed64s, unpackedColors: unpackedColors, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -555,19 +572,29 @@ extension Fixture {
   }
 
   public struct Maps: VencejoProtobuf::Message {
-    public var stringToString: [Swift::String: Swift::String] = [:]
-    public var int32ToBytes: [Swift::Int32: [Swift::UInt8]] = [:]
-    public var uint64ToDouble: [Swift::UInt64: Swift::Double] = [:]
-    public var sint64ToColor: [Swift::Int64: TestMessages::Fixture.Color] = [:]
-    public var boolToScalars: [Swift::Bool: TestMessages::Fixture.Scalars] = [:]
-    public var fixed32ToSint32: [Swift::UInt32: Swift::Int32] = [:]
-    public var sfixed64ToTree: [Swift::Int64: TestMessages::Fixture.Tree] = [:]
-    public var stringToFloat: [Swift::String: Swift::Float] = [:]
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var stringToString: [Swift::String: Swift::String]
+    public var int32ToBytes: [Swift::Int32: [Swift::UInt8]]
+    public var uint64ToDouble: [Swift::UInt64: Swift::Double]
+    public var sint64ToColor: [Swift::Int64: TestMessages::Fixture.Color]
+    public var boolToScalars: [Swift::Bool: TestMessages::Fixture.Scalars]
+    public var fixed32ToSint32: [Swift::UInt32: Swift::Int32]
+    public var sfixed64ToTree: [Swift::Int64: TestMessages::Fixture.Tree]
+    public var stringToFloat: [Swift::String: Swift::Float]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.Maps" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
-    public init() {}
+    public init() {
+      self.stringToString = [:]
+      self.int32ToBytes = [:]
+      self.uint64ToDouble = [:]
+      self.sint64ToColor = [:]
+      self.boolToScalars = [:]
+      self.fixed32ToSint32 = [:]
+      self.sfixed64ToTree = [:]
+      self.stringToFloat = [:]
+      self.unknownFields = .init()
+    }
     public init(
       stringToString: [Swift::String: Swift::String] = [:],
       int32ToBytes: [Swift::Int32: [Swift::UInt8]] = [:],
@@ -586,6 +613,7 @@ extension Fixture {
       self.fixed32ToSint32 = fixed32ToSint32
       self.sfixed64ToTree = sfixed64ToTree
       self.stringToFloat = stringToFloat
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -622,14 +650,14 @@ extension Fixture {
   /// Contains itself in every way.
   public struct Tree: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var label: Swift::String = ""
+      var label: Swift::String
       var left: TestMessages::Fixture.Tree?
-      var children: [TestMessages::Fixture.Tree] = []
+      var children: [TestMessages::Fixture.Tree]
       var content: Content?
-      var named: [Swift::String: TestMessages::Fixture.Tree] = [:]
-      var numbers: [Swift::Int64] = []
-      var last: Swift::Int32 = 0
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var named: [Swift::String: TestMessages::Fixture.Tree]
+      var numbers: [Swift::Int64]
+      var last: Swift::Int32
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -686,7 +714,7 @@ extension Fixture {
         if !fields.value.label.isEmpty { writer.string(10, fields.value.label) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var label: Swift::String {
       get { self.storage.value.label }
@@ -724,7 +752,9 @@ extension Fixture {
 
     public static var messageName: Swift::String { "fixture.Tree" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(label: "", left: nil, children: [], content: nil, named: [:], numbers: [], last: 0, unknownFields: .init()))
+    }
     public init(
       label: Swift::String = "",
       left: TestMessages::Fixture.Tree? = nil,
@@ -734,7 +764,7 @@ extension Fixture {
       numbers: [Swift::Int64] = [],
       last: Swift::Int32 = 0
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(label: label, left: left, children: children, content: content, named: named, numbers: numbers, last: last))
+      self.storage = VencejoProtobuf::Boxed(Storage(label: label, left: left, children: children, content: content, named: named, numbers: numbers, last: last, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -766,7 +796,7 @@ extension Fixture {
       var maps: TestMessages::Fixture.Maps?
       var tree: TestMessages::Fixture.Tree?
       var wellKnown: TestMessages::Fixture.WellKnown?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -794,7 +824,7 @@ extension Fixture {
         if let value = fields.value.scalars { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var scalars: TestMessages::Fixture.Scalars? {
       get { self.storage.value.scalars }
@@ -827,7 +857,9 @@ extension Fixture {
 
     public static var messageName: Swift::String { "fixture.Everything" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(scalars: nil, optionals: nil, lists: nil, maps: nil, tree: nil, wellKnown: nil, unknownFields: .init()))
+    }
     public init(
       scalars: TestMessages::Fixture.Scalars? = nil,
       optionals: TestMessages::Fixture.Optionals? = nil,
@@ -836,7 +868,7 @@ extension Fixture {
       tree: TestMessages::Fixture.Tree? = nil,
       wellKnown: TestMessages::Fixture.WellKnown? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(scalars: scalars, optionals: optionals, lists: lists, maps: maps, tree: tree, wellKnown: wellKnown))
+      self.storage = VencejoProtobuf::Boxed(Storage(scalars: scalars, optionals: optionals, lists: lists, maps: maps, tree: tree, wellKnown: wellKnown, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -859,7 +891,7 @@ extension Fixture {
       var `struct`: VencejoProtobuf::Google.Struct?
       var value: VencejoProtobuf::Google.Value?
       var listValue: VencejoProtobuf::Google.ListValue?
-      var nullValue: VencejoProtobuf::Google.NullValue = .init(rawValue: 0)
+      var nullValue: VencejoProtobuf::Google.NullValue
       var doubleWrapper: VencejoProtobuf::Google.DoubleValue?
       var floatWrapper: VencejoProtobuf::Google.FloatValue?
       var int64Wrapper: VencejoProtobuf::Google.Int64Value?
@@ -869,9 +901,9 @@ extension Fixture {
       var boolWrapper: VencejoProtobuf::Google.BoolValue?
       var stringWrapper: VencejoProtobuf::Google.StringValue?
       var bytesWrapper: VencejoProtobuf::Google.BytesValue?
-      var timestamps: [VencejoProtobuf::Google.Timestamp] = []
-      var values: [Swift::String: VencejoProtobuf::Google.Value] = [:]
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var timestamps: [VencejoProtobuf::Google.Timestamp]
+      var values: [Swift::String: VencejoProtobuf::Google.Value]
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -927,7 +959,7 @@ extension Fixture {
         if let value = fields.value.timestamp { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var timestamp: VencejoProtobuf::Google.Timestamp? {
       get { self.storage.value.timestamp }
@@ -1016,7 +1048,9 @@ extension Fixture {
 
     public static var messageName: Swift::String { "fixture.WellKnown" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(timestamp: nil, duration: nil, fieldMask: nil, any: nil, empty: nil, struct: nil, value: nil, listValue: nil, nullValue: .init(rawValue: 0), doubleWrapper: nil, floatWrapper: nil, int64Wrapper: nil, uint64Wrapper: nil, int32Wrapper: nil, uint32Wrapper: nil, boolWrapper: nil, stringWrapper: nil, bytesWrapper: nil, timestamps: [], values: [:], unknownFields: .init()))
+    }
     public init(
       timestamp: VencejoProtobuf::Google.Timestamp? = nil,
       duration: VencejoProtobuf::Google.Duration? = nil,
@@ -1039,7 +1073,7 @@ extension Fixture {
       timestamps: [VencejoProtobuf::Google.Timestamp] = [],
       values: [Swift::String: VencejoProtobuf::Google.Value] = [:]
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(timestamp: timestamp, duration: duration, fieldMask: fieldMask, any: any, empty: empty, struct: `struct`, value: value, listValue: listValue, nullValue: nullValue, doubleWrapper: doubleWrapper, floatWrapper: floatWrapper, int64Wrapper: int64Wrapper, uint64Wrapper: uint64Wrapper, int32Wrapper: int32Wrapper, uint32Wrapper: uint32Wrapper, boolWrapper: boolWrapper, stringWrapper: stringWrapper, bytesWrapper: bytesWrapper, timestamps: timestamps, values: values))
+      self.storage = VencejoProtobuf::Boxed(Storage(timestamp: timestamp, duration: duration, fieldMask: fieldMask, any: any, empty: empty, struct: `struct`, value: value, listValue: listValue, nullValue: nullValue, doubleWrapper: doubleWrapper, floatWrapper: floatWrapper, int64Wrapper: int64Wrapper, uint64Wrapper: uint64Wrapper, int32Wrapper: int32Wrapper, uint32Wrapper: uint32Wrapper, boolWrapper: boolWrapper, stringWrapper: stringWrapper, bytesWrapper: bytesWrapper, timestamps: timestamps, values: values, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1054,19 +1088,24 @@ extension Fixture {
 
   /// An older version of Scalars, which knows little of it.
   public struct Sparse: VencejoProtobuf::Message {
-    public var int64Value: Swift::Int64 = 0
-    public var stringValue: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var int64Value: Swift::Int64
+    public var stringValue: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.Sparse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
-    public init() {}
+    public init() {
+      self.int64Value = 0
+      self.stringValue = ""
+      self.unknownFields = .init()
+    }
     public init(
       int64Value: Swift::Int64 = 0,
       stringValue: Swift::String = ""
     ) {
       self.int64Value = int64Value
       self.stringValue = stringValue
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -61,14 +61,14 @@ extension Grouped {
   public struct Grouped: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var child: TestMessages::Grouped.Grouped?
-      var children: [TestMessages::Grouped.Grouped] = []
-      var map: [Swift::Int32: TestMessages::Grouped.Grouped] = [:]
-      var shuts: [TestMessages::Grouped.Shut] = []
-      var shutMap: [Swift::Int32: TestMessages::Grouped.ShutZero] = [:]
+      var children: [TestMessages::Grouped.Grouped]
+      var map: [Swift::Int32: TestMessages::Grouped.Grouped]
+      var shuts: [TestMessages::Grouped.Shut]
+      var shutMap: [Swift::Int32: TestMessages::Grouped.ShutZero]
       var shut: TestMessages::Grouped.Shut?
       var text: Swift::String?
       var one: One?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -108,7 +108,7 @@ extension Grouped {
         if let value = fields.value.child { writer.group(11, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var child: TestMessages::Grouped.Grouped? {
       get { self.storage.value.child }
@@ -149,7 +149,9 @@ extension Grouped {
 
     public static var messageName: Swift::String { "fixture.grouped.Grouped" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Grouped.groupedProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(child: nil, children: [], map: [:], shuts: [], shutMap: [:], shut: nil, text: nil, one: nil, unknownFields: .init()))
+    }
     public init(
       child: TestMessages::Grouped.Grouped? = nil,
       children: [TestMessages::Grouped.Grouped] = [],
@@ -160,7 +162,7 @@ extension Grouped {
       text: Swift::String? = nil,
       one: One? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(child: child, children: children, map: map, shuts: shuts, shutMap: shutMap, shut: shut, text: text, one: one))
+      self.storage = VencejoProtobuf::Boxed(Storage(child: child, children: children, map: map, shuts: shuts, shutMap: shutMap, shut: shut, text: text, one: one, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)

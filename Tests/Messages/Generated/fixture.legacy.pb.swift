@@ -109,17 +109,17 @@ extension Legacy {
       var number: Swift::Int32?
       var text: Swift::String?
       var closed: TestMessages::Legacy.Closed?
-      var closeds: [TestMessages::Legacy.Closed] = []
-      var packedCloseds: [TestMessages::Legacy.Closed] = []
-      var named: [Swift::String: TestMessages::Legacy.Zeroed] = [:]
-      var texts: [Swift::Int32: Swift::String] = [:]
-      var lines: [Swift::String] = []
+      var closeds: [TestMessages::Legacy.Closed]
+      var packedCloseds: [TestMessages::Legacy.Closed]
+      var named: [Swift::String: TestMessages::Legacy.Zeroed]
+      var texts: [Swift::Int32: Swift::String]
+      var lines: [Swift::String]
       var inner: TestMessages::Legacy.Old.Inner?
-      var many: [TestMessages::Legacy.Old.Many] = []
+      var many: [TestMessages::Legacy.Old.Many]
       var choice: Choice?
-      var packedNumbers: [Swift::Int32] = []
-      var numbers: [Swift::Int32] = []
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var packedNumbers: [Swift::Int32]
+      var numbers: [Swift::Int32]
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -187,7 +187,7 @@ extension Legacy {
         if let value = fields.value.number { writer.int32(8, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var number: Swift::Int32? {
       get { self.storage.value.number }
@@ -248,7 +248,9 @@ extension Legacy {
 
     public static var messageName: Swift::String { "fixture.legacy.Old" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(number: nil, text: nil, closed: nil, closeds: [], packedCloseds: [], named: [:], texts: [:], lines: [], inner: nil, many: [], choice: nil, packedNumbers: [], numbers: [], unknownFields: .init()))
+    }
     public init(
       number: Swift::Int32? = nil,
       text: Swift::String? = nil,
@@ -264,7 +266,7 @@ extension Legacy {
       packedNumbers: [Swift::Int32] = [],
       numbers: [Swift::Int32] = []
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(number: number, text: text, closed: closed, closeds: closeds, packedCloseds: packedCloseds, named: named, texts: texts, lines: lines, inner: inner, many: many, choice: choice, packedNumbers: packedNumbers, numbers: numbers))
+      self.storage = VencejoProtobuf::Boxed(Storage(number: number, text: text, closed: closed, closeds: closeds, packedCloseds: packedCloseds, named: named, texts: texts, lines: lines, inner: inner, many: many, choice: choice, packedNumbers: packedNumbers, numbers: numbers, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -300,7 +302,7 @@ extension Legacy {
       var plain: Swift::Double?
       var either: Either?
       var `class`: Swift::String?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -349,7 +351,7 @@ extension Legacy {
         if let value = fields.value.int32 { writer.int32(8, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var int32: Swift::Int32? {
       get { self.storage.value.int32 }
@@ -414,7 +416,9 @@ extension Legacy {
 
     public static var messageName: Swift::String { "fixture.legacy.Defaults" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(int32: nil, uint64: nil, sint64: nil, float: nil, double: nil, notANumber: nil, negative: nil, bool: nil, string: nil, bytes: nil, closed: nil, plain: nil, either: nil, class: nil, unknownFields: .init()))
+    }
     public init(
       int32: Swift::Int32? = nil,
       uint64: Swift::UInt64? = nil,
@@ -431,7 +435,7 @@ extension Legacy {
       either: Either? = nil,
       class: Swift::String? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(int32: int32, uint64: uint64, sint64: sint64, float: float, double: double, notANumber: notANumber, negative: negative, bool: bool, string: string, bytes: bytes, closed: closed, plain: plain, either: either, class: `class`))
+      self.storage = VencejoProtobuf::Boxed(Storage(int32: int32, uint64: uint64, sint64: sint64, float: float, double: double, notANumber: notANumber, negative: negative, bool: bool, string: string, bytes: bytes, closed: closed, plain: plain, either: either, class: `class`, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -502,11 +506,11 @@ extension Legacy {
     struct Storage: Swift::Sendable {
       var id: Swift::Int32?
       var next: TestMessages::Legacy.Needy?
-      var list: [TestMessages::Legacy.Needy] = []
-      var map: [Swift::String: TestMessages::Legacy.Needy] = [:]
+      var list: [TestMessages::Legacy.Needy]
+      var map: [Swift::String: TestMessages::Legacy.Needy]
       var either: Either?
       var part: TestMessages::Legacy.Needy.Part?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -544,7 +548,7 @@ extension Legacy {
         if let value = fields.value.id { writer.int32(8, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var id: Swift::Int32? {
       get { self.storage.value.id }
@@ -577,7 +581,9 @@ extension Legacy {
 
     public static var messageName: Swift::String { "fixture.legacy.Needy" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(id: nil, next: nil, list: [], map: [:], either: nil, part: nil, unknownFields: .init()))
+    }
     public init(
       id: Swift::Int32? = nil,
       next: TestMessages::Legacy.Needy? = nil,
@@ -586,7 +592,7 @@ extension Legacy {
       either: Either? = nil,
       part: TestMessages::Legacy.Needy.Part? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(id: id, next: next, list: list, map: map, either: either, part: part))
+      self.storage = VencejoProtobuf::Boxed(Storage(id: id, next: next, list: list, map: map, either: either, part: part, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -616,15 +622,19 @@ extension Legacy {
 
   public struct Outer: VencejoProtobuf::Message {
     public var needy: TestMessages::Legacy.Needy?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Outer" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.needy = nil
+      self.unknownFields = .init()
+    }
     public init(
       needy: TestMessages::Legacy.Needy? = nil
     ) {
       self.needy = needy
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -651,11 +661,13 @@ extension Legacy {
 
   /// Required fields in extensions.
   public struct Extensible: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Extensible" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -691,17 +703,22 @@ extension Legacy {
   public struct NeedyGroup: VencejoProtobuf::Message {
     public var id: Swift::Int32?
     public var nested: TestMessages::Legacy.Extensible?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.NeedyGroup" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.id = nil
+      self.nested = nil
+      self.unknownFields = .init()
+    }
     public init(
       id: Swift::Int32? = nil,
       nested: TestMessages::Legacy.Extensible? = nil
     ) {
       self.id = id
       self.nested = nested
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -731,15 +748,19 @@ extension Legacy {
 
   public struct OldGroup: VencejoProtobuf::Message {
     public var x: Swift::Int32?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.OldGroup" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.x = nil
+      self.unknownFields = .init()
+    }
     public init(
       x: Swift::Int32? = nil
     ) {
       self.x = x
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -769,15 +790,19 @@ extension Legacy {
 
   public struct OldGroups: VencejoProtobuf::Message {
     public var x: Swift::Int32?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.OldGroups" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.x = nil
+      self.unknownFields = .init()
+    }
     public init(
       x: Swift::Int32? = nil
     ) {
       self.x = x
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -806,11 +831,13 @@ extension Legacy {
   }
 
   public struct Scope: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Scope" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -840,11 +867,13 @@ extension Legacy {
   }
 
   public struct Set: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Set" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {
@@ -878,15 +907,19 @@ extension Legacy {
 
   public struct Item: VencejoProtobuf::Message {
     public var i: Swift::Int32?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Item" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.i = nil
+      self.unknownFields = .init()
+    }
     public init(
       i: Swift::Int32? = nil
     ) {
       self.i = i
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -919,15 +952,19 @@ extension Legacy {
 
   public struct Second: VencejoProtobuf::Message {
     public var text: Swift::String?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Second" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.text = nil
+      self.unknownFields = .init()
+    }
     public init(
       text: Swift::String? = nil
     ) {
       self.text = text
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -966,11 +1003,19 @@ extension Legacy {
     public var choice: Choice?
     public var fooBarOneof: FooBar?
     public var missingRequiredFieldField: Swift::Int32?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Alike" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.fooBar = nil
+      self.fooBar2 = nil
+      self.fooBar3 = nil
+      self.choice = nil
+      self.fooBarOneof = nil
+      self.missingRequiredFieldField = nil
+      self.unknownFields = .init()
+    }
     public init(
       fooBar: Swift::Int32? = nil,
       fooBar2: Swift::Int32? = nil,
@@ -985,6 +1030,7 @@ extension Legacy {
       self.choice = choice
       self.fooBarOneof = fooBarOneof
       self.missingRequiredFieldField = missingRequiredFieldField
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1076,11 +1122,16 @@ extension TestMessages::Legacy.Old {
     public var depth: Swift::Int32?
     public var old: TestMessages::Legacy.Old?
     public var innermost: TestMessages::Legacy.Old.Inner.Innermost?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Old.Inner" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.depth = nil
+      self.old = nil
+      self.innermost = nil
+      self.unknownFields = .init()
+    }
     public init(
       depth: Swift::Int32? = nil,
       old: TestMessages::Legacy.Old? = nil,
@@ -1089,6 +1140,7 @@ extension TestMessages::Legacy.Old {
       self.depth = depth
       self.old = old
       self.innermost = innermost
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1114,18 +1166,23 @@ extension TestMessages::Legacy.Old {
 
   public struct Many: VencejoProtobuf::Message {
     public var blob: [Swift::UInt8]?
-    public var numbers: [Swift::Int32] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var numbers: [Swift::Int32]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Old.Many" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.blob = nil
+      self.numbers = []
+      self.unknownFields = .init()
+    }
     public init(
       blob: [Swift::UInt8]? = nil,
       numbers: [Swift::Int32] = []
     ) {
       self.blob = blob
       self.numbers = numbers
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1149,15 +1206,19 @@ extension TestMessages::Legacy.Old {
 
   public struct Chunk: VencejoProtobuf::Message {
     public var value: Swift::Int64?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Old.Chunk" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.value = nil
+      self.unknownFields = .init()
+    }
     public init(
       value: Swift::Int64? = nil
     ) {
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1189,15 +1250,19 @@ extension TestMessages::Legacy.Old {
 extension TestMessages::Legacy.Old.Inner {
   public struct Innermost: VencejoProtobuf::Message {
     public var label: Swift::String?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Old.Inner.Innermost" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.label = nil
+      self.unknownFields = .init()
+    }
     public init(
       label: Swift::String? = nil
     ) {
       self.label = label
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1229,15 +1294,19 @@ extension TestMessages::Legacy.Old.Inner {
 extension TestMessages::Legacy.Needy {
   public struct Part: VencejoProtobuf::Message {
     public var name: Swift::String?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Needy.Part" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
-    public init() {}
+    public init() {
+      self.name = nil
+      self.unknownFields = .init()
+    }
     public init(
       name: Swift::String? = nil
     ) {
       self.name = name
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -85,26 +85,26 @@ extension Modern {
   public struct Modern: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var explicit: Swift::Int32?
-      var implicit: Swift::Int32 = 0
+      var implicit: Swift::Int32
       var loose: Swift::String?
       var strict: Swift::String?
-      var implicitLoose: Swift::String = ""
-      var packed: [Swift::Int32] = []
-      var expanded: [Swift::Int32] = []
+      var implicitLoose: Swift::String
+      var packed: [Swift::Int32]
+      var expanded: [Swift::Int32]
       var prefixed: TestMessages::Modern.Modern?
       var delimited: TestMessages::Modern.Modern?
-      var delimiteds: [TestMessages::Modern.Modern] = []
-      var open: TestMessages::Modern.Open = .init(rawValue: 0)
+      var delimiteds: [TestMessages::Modern.Modern]
+      var open: TestMessages::Modern.Open
       var shut: TestMessages::Modern.Shut?
-      var shuts: [TestMessages::Modern.Shut] = []
-      var shutMap: [Swift::String: TestMessages::Modern.ShutZero] = [:]
-      var strictMap: [Swift::String: Swift::String] = [:]
-      var looseMap: [Swift::String: Swift::String] = [:]
-      var looses: [Swift::String] = []
+      var shuts: [TestMessages::Modern.Shut]
+      var shutMap: [Swift::String: TestMessages::Modern.ShutZero]
+      var strictMap: [Swift::String: Swift::String]
+      var looseMap: [Swift::String: Swift::String]
+      var looses: [Swift::String]
       var choice: Choice?
-      var opens: [TestMessages::Modern.Open] = []
+      var opens: [TestMessages::Modern.Open]
       var part: TestMessages::Modern.Modern.Part?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -178,7 +178,7 @@ extension Modern {
         if let value = fields.value.explicit { writer.int32(8, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var explicit: Swift::Int32? {
       get { self.storage.value.explicit }
@@ -267,7 +267,9 @@ extension Modern {
 
     public static var messageName: Swift::String { "fixture.modern.Modern" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Modern.modernProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(explicit: nil, implicit: 0, loose: nil, strict: nil, implicitLoose: "", packed: [], expanded: [], prefixed: nil, delimited: nil, delimiteds: [], open: .init(rawValue: 0), shut: nil, shuts: [], shutMap: [:], strictMap: [:], looseMap: [:], looses: [], choice: nil, opens: [], part: nil, unknownFields: .init()))
+    }
     public init(
       explicit: Swift::Int32? = nil,
       implicit: Swift::Int32 = 0,
@@ -290,7 +292,7 @@ extension Modern {
       opens: [TestMessages::Modern.Open] = [],
       part: TestMessages::Modern.Modern.Part? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(explicit: explicit, implicit: implicit, loose: loose, strict: strict, implicitLoose: implicitLoose, packed: packed, expanded: expanded, prefixed: prefixed, delimited: delimited, delimiteds: delimiteds, open: open, shut: shut, shuts: shuts, shutMap: shutMap, strictMap: strictMap, looseMap: looseMap, looses: looses, choice: choice, opens: opens, part: part))
+      self.storage = VencejoProtobuf::Boxed(Storage(explicit: explicit, implicit: implicit, loose: loose, strict: strict, implicitLoose: implicitLoose, packed: packed, expanded: expanded, prefixed: prefixed, delimited: delimited, delimiteds: delimiteds, open: open, shut: shut, shuts: shuts, shutMap: shutMap, strictMap: strictMap, looseMap: looseMap, looses: looses, choice: choice, opens: opens, part: part, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -311,15 +313,19 @@ extension Modern {
 
   public struct Required: VencejoProtobuf::Message {
     public var must: Swift::Int32?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.modern.Required" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Modern.modernProto }
-    public init() {}
+    public init() {
+      self.must = nil
+      self.unknownFields = .init()
+    }
     public init(
       must: Swift::Int32? = nil
     ) {
       self.must = must
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -374,15 +380,19 @@ extension Modern {
 extension TestMessages::Modern.Modern {
   public struct Part: VencejoProtobuf::Message {
     public var x: Swift::Int32?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.modern.Modern.Part" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Modern.modernProto }
-    public init() {}
+    public init() {
+      self.x = nil
+      self.unknownFields = .init()
+    }
     public init(
       x: Swift::Int32? = nil
     ) {
       self.x = x
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

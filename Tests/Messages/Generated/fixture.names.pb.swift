@@ -170,9 +170,9 @@ extension Names {
 
   public struct TypeMessage: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var type: Swift::String = ""
+      var type: Swift::String
       var selfField: TestMessages::Names.TypeMessage?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -192,7 +192,7 @@ extension Names {
         if !fields.value.type.isEmpty { writer.string(10, fields.value.type) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var type: Swift::String {
       get { self.storage.value.type }
@@ -209,12 +209,14 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Type" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(type: "", selfField: nil, unknownFields: .init()))
+    }
     public init(
       type: Swift::String = "",
       selfField: TestMessages::Names.TypeMessage? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(type: type, selfField: selfField))
+      self.storage = VencejoProtobuf::Boxed(Storage(type: type, selfField: selfField, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -229,15 +231,19 @@ extension Names {
 
   public struct AnyMessage: VencejoProtobuf::Message {
     public var any: TestMessages::Names.TypeMessage?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Any" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.any = nil
+      self.unknownFields = .init()
+    }
     public init(
       any: TestMessages::Names.TypeMessage? = nil
     ) {
       self.any = any
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -259,15 +265,19 @@ extension Names {
 
   public struct SelfMessage: VencejoProtobuf::Message {
     public var selfField: TestMessages::Names.AnyMessage?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Self" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.selfField = nil
+      self.unknownFields = .init()
+    }
     public init(
       selfField: TestMessages::Names.AnyMessage? = nil
     ) {
       self.selfField = selfField
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -290,7 +300,7 @@ extension Names {
   public struct ProtocolMessage: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var `protocol`: TestMessages::Names.ProtocolMessage?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -308,7 +318,7 @@ extension Names {
         if let value = fields.value.`protocol` { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var `protocol`: TestMessages::Names.ProtocolMessage? {
       get { self.storage.value.`protocol` }
@@ -321,11 +331,13 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Protocol" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(protocol: nil, unknownFields: .init()))
+    }
     public init(
       protocol: TestMessages::Names.ProtocolMessage? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(protocol: `protocol`))
+      self.storage = VencejoProtobuf::Boxed(Storage(protocol: `protocol`, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -339,19 +351,24 @@ extension Names {
   }
 
   public struct StorageMessage: VencejoProtobuf::Message {
-    public var storageField: [TestMessages::Names.StorageMessage] = []
+    public var storageField: [TestMessages::Names.StorageMessage]
     public var value: TestMessages::Names.TypeMessage?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Storage" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storageField = []
+      self.value = nil
+      self.unknownFields = .init()
+    }
     public init(
       storageField: [TestMessages::Names.StorageMessage] = [],
       value: TestMessages::Names.TypeMessage? = nil
     ) {
       self.storageField = storageField
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -374,19 +391,24 @@ extension Names {
   }
 
   public struct String: VencejoProtobuf::Message {
-    public var string: Swift::String = ""
+    public var string: Swift::String
     public var optional: Swift::String?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.String" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.string = ""
+      self.optional = nil
+      self.unknownFields = .init()
+    }
     public init(
       string: Swift::String = "",
       optional: Swift::String? = nil
     ) {
       self.string = string
       self.optional = optional
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -419,16 +441,20 @@ extension Names {
   }
 
   public struct Int32: VencejoProtobuf::Message {
-    public var int32: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var int32: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Int32" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.int32 = 0
+      self.unknownFields = .init()
+    }
     public init(
       int32: Swift::Int32 = 0
     ) {
       self.int32 = int32
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -457,16 +483,20 @@ extension Names {
   }
 
   public struct Bool: VencejoProtobuf::Message {
-    public var bool: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var bool: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Bool" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.bool = false
+      self.unknownFields = .init()
+    }
     public init(
       bool: Swift::Bool = false
     ) {
       self.bool = bool
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -495,16 +525,20 @@ extension Names {
   }
 
   public struct Array: VencejoProtobuf::Message {
-    public var array: [TestMessages::Names.Array] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var array: [TestMessages::Names.Array]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Array" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.array = []
+      self.unknownFields = .init()
+    }
     public init(
       array: [TestMessages::Names.Array] = []
     ) {
       self.array = array
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -527,9 +561,9 @@ extension Names {
   public struct Message: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var message: TestMessages::Names.Message?
-      var hashValueField: [Swift::UInt8] = []
-      var messageName: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var hashValueField: [Swift::UInt8]
+      var messageName: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -551,7 +585,7 @@ extension Names {
         if let value = fields.value.message { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var message: TestMessages::Names.Message? {
       get { self.storage.value.message }
@@ -572,13 +606,15 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Message" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(message: nil, hashValueField: [], messageName: "", unknownFields: .init()))
+    }
     public init(
       message: TestMessages::Names.Message? = nil,
       hashValueField: [Swift::UInt8] = [],
       messageName: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(message: message, hashValueField: hashValueField, messageName: messageName))
+      self.storage = VencejoProtobuf::Boxed(Storage(message: message, hashValueField: hashValueField, messageName: messageName, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -592,16 +628,20 @@ extension Names {
   }
 
   public struct Swift: VencejoProtobuf::Message {
-    public var swift: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var swift: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Swift" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.swift = ""
+      self.unknownFields = .init()
+    }
     public init(
       swift: Swift::String = ""
     ) {
       self.swift = swift
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -630,16 +670,20 @@ extension Names {
   }
 
   public struct VencejoProtobuf: VencejoProtobuf::Message {
-    public var x: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var x: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.VencejoProtobuf" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.x = ""
+      self.unknownFields = .init()
+    }
     public init(
       x: Swift::String = ""
     ) {
       self.x = x
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -670,7 +714,7 @@ extension Names {
   public struct Names: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var names: TestMessages::Names.Names?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -688,7 +732,7 @@ extension Names {
         if let value = fields.value.names { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var names: TestMessages::Names.Names? {
       get { self.storage.value.names }
@@ -701,11 +745,13 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Names" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(names: nil, unknownFields: .init()))
+    }
     public init(
       names: TestMessages::Names.Names? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(names: names))
+      self.storage = VencejoProtobuf::Boxed(Storage(names: names, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -719,19 +765,24 @@ extension Names {
   }
 
   public struct Hasher: VencejoProtobuf::Message {
-    public var hasher: Swift::String = ""
-    public var withFloat: Swift::Float = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var hasher: Swift::String
+    public var withFloat: Swift::Float
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Hasher" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.hasher = ""
+      self.withFloat = 0
+      self.unknownFields = .init()
+    }
     public init(
       hasher: Swift::String = "",
       withFloat: Swift::Float = 0
     ) {
       self.hasher = hasher
       self.withFloat = withFloat
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -754,16 +805,20 @@ extension Names {
   }
 
   public struct SnakeCaseMessage: VencejoProtobuf::Message {
-    public var aBC: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var aBC: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.snake_case_message" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.aBC = ""
+      self.unknownFields = .init()
+    }
     public init(
       aBC: Swift::String = ""
     ) {
       self.aBC = aBC
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -793,33 +848,33 @@ extension Names {
 
   public struct Keywords: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var initField: Swift::String = ""
-      var `default`: Swift::String = ""
-      var `inout`: Swift::String = ""
-      var `let`: Swift::String = ""
-      var `var`: Swift::String = ""
-      var `class`: Swift::String = ""
-      var `in`: Swift::String = ""
-      var `repeat`: Swift::String = ""
-      var reader: Swift::String = ""
-      var writer: Swift::String = ""
-      var tag: Swift::String = ""
-      var value: Swift::String = ""
-      var unknownFieldsField: Swift::String = ""
-      var left: Swift::String = ""
-      var right: Swift::String = ""
-      var hasher: Swift::String = ""
-      var decodeField: Swift::String = ""
-      var encodeField: Swift::String = ""
-      var fileDescriptor: Swift::String = ""
-      var serializedBytesField: Swift::String = ""
-      var isEncodedLike: Swift::String = ""
-      var description: Swift::String = ""
-      var async: Swift::String = ""
-      var some: Swift::String = ""
-      var url: Swift::String = ""
-      var id2: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var initField: Swift::String
+      var `default`: Swift::String
+      var `inout`: Swift::String
+      var `let`: Swift::String
+      var `var`: Swift::String
+      var `class`: Swift::String
+      var `in`: Swift::String
+      var `repeat`: Swift::String
+      var reader: Swift::String
+      var writer: Swift::String
+      var tag: Swift::String
+      var value: Swift::String
+      var unknownFieldsField: Swift::String
+      var left: Swift::String
+      var right: Swift::String
+      var hasher: Swift::String
+      var decodeField: Swift::String
+      var encodeField: Swift::String
+      var fileDescriptor: Swift::String
+      var serializedBytesField: Swift::String
+      var isEncodedLike: Swift::String
+      var description: Swift::String
+      var async: Swift::String
+      var some: Swift::String
+      var url: Swift::String
+      var id2: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -887,7 +942,7 @@ extension Names {
         if !self.initField.isEmpty { writer.string(10, self.initField) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var initField: Swift::String {
       get { self.storage.value.initField }
@@ -1000,7 +1055,9 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Keywords" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(initField: "", default: "", `inout`: "", let: "", var: "", class: "", in: "", repeat: "", reader: "", writer: "", tag: "", value: "", unknownFieldsField: "", left: "", right: "", hasher: "", decodeField: "", encodeField: "", fileDescriptor: "", serializedBytesField: "", isEncodedLike: "", description: "", async: "", some: "", url: "", id2: "", unknownFields: .init()))
+    }
     public init(
       initField: Swift::String = "",
       default: Swift::String = "",
@@ -1029,7 +1086,7 @@ extension Names {
       url: Swift::String = "",
       id2: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(initField: initField, default: `default`, `inout`: `inout`, let: `let`, var: `var`, class: `class`, in: `in`, repeat: `repeat`, reader: reader, writer: writer, tag: tag, value: value, unknownFieldsField: unknownFieldsField, left: left, right: right, hasher: hasher, decodeField: decodeField, encodeField: encodeField, fileDescriptor: fileDescriptor, serializedBytesField: serializedBytesField, isEncodedLike: isEncodedLike, description: description, async: async, some: some, url: url, id2: id2))
+      self.storage = VencejoProtobuf::Boxed(Storage(initField: initField, default: `default`, `inout`: `inout`, let: `let`, var: `var`, class: `class`, in: `in`, repeat: `repeat`, reader: reader, writer: writer, tag: tag, value: value, unknownFieldsField: unknownFieldsField, left: left, right: right, hasher: hasher, decodeField: decodeField, encodeField: encodeField, fileDescriptor: fileDescriptor, serializedBytesField: serializedBytesField, isEncodedLike: isEncodedLike, description: description, async: async, some: some, url: url, id2: id2, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1047,7 +1104,7 @@ extension Names {
       var content: ContentOneof?
       var type: TypeOneof?
       var value: Value?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1100,7 +1157,7 @@ extension Names {
         }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var content: ContentOneof? {
       get { self.storage.value.content }
@@ -1121,13 +1178,15 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Oneofs" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(content: nil, type: nil, value: nil, unknownFields: .init()))
+    }
     public init(
       content: ContentOneof? = nil,
       type: TypeOneof? = nil,
       value: Value? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(content: content, type: type, value: value))
+      self.storage = VencejoProtobuf::Boxed(Storage(content: content, type: type, value: value, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1160,19 +1219,19 @@ extension Names {
 
   public struct Large: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var type: TestMessages::Names.Large.TypeEnum = .init(rawValue: 0)
-      var storageField: Swift::String = ""
-      var fields: Swift::String = ""
-      var selfField: Swift::String = ""
-      var d: Swift::String = ""
-      var e: Swift::String = ""
-      var f: Swift::String = ""
-      var g: Swift::String = ""
-      var h: Swift::String = ""
+      var type: TestMessages::Names.Large.TypeEnum
+      var storageField: Swift::String
+      var fields: Swift::String
+      var selfField: Swift::String
+      var d: Swift::String
+      var e: Swift::String
+      var f: Swift::String
+      var g: Swift::String
+      var h: Swift::String
       var names: TestMessages::Names.Names?
-      var map: [Swift::String: TestMessages::Names.Large] = [:]
-      var types: [Swift::Int32: TestMessages::Names.Large.TypeEnum] = [:]
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var map: [Swift::String: TestMessages::Names.Large]
+      var types: [Swift::Int32: TestMessages::Names.Large.TypeEnum]
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1212,7 +1271,7 @@ extension Names {
         if fields.value.type.rawValue != 0 { writer.enumeration(8, fields.value.type) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var type: TestMessages::Names.Large.TypeEnum {
       get { self.storage.value.type }
@@ -1269,7 +1328,9 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Large" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(type: .init(rawValue: 0), storageField: "", fields: "", selfField: "", d: "", e: "", f: "", g: "", h: "", names: nil, map: [:], types: [:], unknownFields: .init()))
+    }
     public init(
       type: TestMessages::Names.Large.TypeEnum = .init(rawValue: 0),
       storageField: Swift::String = "",
@@ -1284,7 +1345,7 @@ extension Names {
       map: [Swift::String: TestMessages::Names.Large] = [:],
       types: [Swift::Int32: TestMessages::Names.Large.TypeEnum] = [:]
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(type: type, storageField: storageField, fields: fields, selfField: selfField, d: d, e: e, f: f, g: g, h: h, names: names, map: map, types: types))
+      self.storage = VencejoProtobuf::Boxed(Storage(type: type, storageField: storageField, fields: fields, selfField: selfField, d: d, e: e, f: f, g: g, h: h, names: names, map: map, types: types, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1311,8 +1372,8 @@ extension Names {
     struct Storage: Swift::Sendable {
       var value: Swift::String?
       var optional: TestMessages::Names.Optional?
-      var list: [TestMessages::Names.Optional] = []
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var list: [TestMessages::Names.Optional]
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1334,7 +1395,7 @@ extension Names {
         if let value = fields.value.value { writer.string(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var value: Swift::String? {
       get { self.storage.value.value }
@@ -1355,13 +1416,15 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Optional" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(value: nil, optional: nil, list: [], unknownFields: .init()))
+    }
     public init(
       value: Swift::String? = nil,
       optional: TestMessages::Names.Optional? = nil,
       list: [TestMessages::Names.Optional] = []
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(value: value, optional: optional, list: list))
+      self.storage = VencejoProtobuf::Boxed(Storage(value: value, optional: optional, list: list, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1376,15 +1439,19 @@ extension Names {
 
   public struct Result: VencejoProtobuf::Message {
     public var result: Result?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Result" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.result = nil
+      self.unknownFields = .init()
+    }
     public init(
       result: Result? = nil
     ) {
       self.result = result
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1420,19 +1487,24 @@ extension Names {
   }
 
   public struct Error: VencejoProtobuf::Message {
-    public var description: Swift::String = ""
-    public var debugDescription: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var description: Swift::String
+    public var debugDescription: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Error" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.description = ""
+      self.debugDescription = ""
+      self.unknownFields = .init()
+    }
     public init(
       description: Swift::String = "",
       debugDescription: Swift::String = ""
     ) {
       self.description = description
       self.debugDescription = debugDescription
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1467,8 +1539,8 @@ extension Names {
   public struct Task: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var task: TestMessages::Names.Task?
-      var priority: [Swift::UInt8] = []
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var priority: [Swift::UInt8]
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1488,7 +1560,7 @@ extension Names {
         if let value = fields.value.task { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var task: TestMessages::Names.Task? {
       get { self.storage.value.task }
@@ -1505,12 +1577,14 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Task" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(task: nil, priority: [], unknownFields: .init()))
+    }
     public init(
       task: TestMessages::Names.Task? = nil,
       priority: [Swift::UInt8] = []
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(task: task, priority: priority))
+      self.storage = VencejoProtobuf::Boxed(Storage(task: task, priority: priority, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1525,9 +1599,9 @@ extension Names {
 
   public struct Int: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var int: Swift::Int64 = 0
+      var int: Swift::Int64
       var next: TestMessages::Names.Int?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1547,7 +1621,7 @@ extension Names {
         if fields.value.int != 0 { writer.int64(8, fields.value.int) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var int: Swift::Int64 {
       get { self.storage.value.int }
@@ -1564,12 +1638,14 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Int" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(int: 0, next: nil, unknownFields: .init()))
+    }
     public init(
       int: Swift::Int64 = 0,
       next: TestMessages::Names.Int? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(int: int, next: next))
+      self.storage = VencejoProtobuf::Boxed(Storage(int: int, next: next, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1583,19 +1659,24 @@ extension Names {
   }
 
   public struct UInt8: VencejoProtobuf::Message {
-    public var bytes: [Swift::UInt8] = []
-    public var list: [TestMessages::Names.UInt8] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var bytes: [Swift::UInt8]
+    public var list: [TestMessages::Names.UInt8]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.UInt8" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.bytes = []
+      self.list = []
+      self.unknownFields = .init()
+    }
     public init(
       bytes: [Swift::UInt8] = [],
       list: [TestMessages::Names.UInt8] = []
     ) {
       self.bytes = bytes
       self.list = list
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1618,16 +1699,20 @@ extension Names {
   }
 
   public struct Double: VencejoProtobuf::Message {
-    public var double: Swift::Double = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var double: Swift::Double
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Double" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.double = 0
+      self.unknownFields = .init()
+    }
     public init(
       double: Swift::Double = 0
     ) {
       self.double = double
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1648,19 +1733,24 @@ extension Names {
   }
 
   public struct Dictionary: VencejoProtobuf::Message {
-    public var dictionary: [Swift::String: TestMessages::Names.Dictionary] = [:]
-    public var sets: [Swift::Int32: TestMessages::Names.Set] = [:]
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var dictionary: [Swift::String: TestMessages::Names.Dictionary]
+    public var sets: [Swift::Int32: TestMessages::Names.Set]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Dictionary" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.dictionary = [:]
+      self.sets = [:]
+      self.unknownFields = .init()
+    }
     public init(
       dictionary: [Swift::String: TestMessages::Names.Dictionary] = [:],
       sets: [Swift::Int32: TestMessages::Names.Set] = [:]
     ) {
       self.dictionary = dictionary
       self.sets = sets
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1683,16 +1773,20 @@ extension Names {
   }
 
   public struct Set: VencejoProtobuf::Message {
-    public var set: [Swift::String] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var set: [Swift::String]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Set" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.set = []
+      self.unknownFields = .init()
+    }
     public init(
       set: [Swift::String] = []
     ) {
       self.set = set
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1713,19 +1807,24 @@ extension Names {
   }
 
   public struct Hashable: VencejoProtobuf::Message {
-    public var hashField: Swift::String = ""
-    public var hashInto: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var hashField: Swift::String
+    public var hashInto: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Hashable" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.hashField = ""
+      self.hashInto = 0
+      self.unknownFields = .init()
+    }
     public init(
       hashField: Swift::String = "",
       hashInto: Swift::Int32 = 0
     ) {
       self.hashField = hashField
       self.hashInto = hashInto
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1758,16 +1857,20 @@ extension Names {
   }
 
   public struct Sendable: VencejoProtobuf::Message {
-    public var sendable: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var sendable: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Sendable" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.sendable = false
+      self.unknownFields = .init()
+    }
     public init(
       sendable: Swift::Bool = false
     ) {
       self.sendable = sendable
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1796,16 +1899,20 @@ extension Names {
   }
 
   public struct Equatable: VencejoProtobuf::Message {
-    public var equatable: Swift::Float = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var equatable: Swift::Float
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Equatable" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.equatable = 0
+      self.unknownFields = .init()
+    }
     public init(
       equatable: Swift::Float = 0
     ) {
       self.equatable = equatable
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1826,16 +1933,20 @@ extension Names {
   }
 
   public struct CaseIterable: VencejoProtobuf::Message {
-    public var allCases: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var allCases: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.CaseIterable" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.allCases = ""
+      self.unknownFields = .init()
+    }
     public init(
       allCases: Swift::String = ""
     ) {
       self.allCases = allCases
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1864,16 +1975,20 @@ extension Names {
   }
 
   public struct Range: VencejoProtobuf::Message {
-    public var lowerBound: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var lowerBound: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Range" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.lowerBound = 0
+      self.unknownFields = .init()
+    }
     public init(
       lowerBound: Swift::Int32 = 0
     ) {
       self.lowerBound = lowerBound
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1904,7 +2019,7 @@ extension Names {
   public struct Never: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var void: TestMessages::Names.Void?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -1922,7 +2037,7 @@ extension Names {
         if let value = fields.value.void { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var void: TestMessages::Names.Void? {
       get { self.storage.value.void }
@@ -1935,11 +2050,13 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Never" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(void: nil, unknownFields: .init()))
+    }
     public init(
       void: TestMessages::Names.Void? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(void: void))
+      self.storage = VencejoProtobuf::Boxed(Storage(void: void, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -1954,15 +2071,19 @@ extension Names {
 
   public struct Void: VencejoProtobuf::Message {
     public var never: TestMessages::Names.Never?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Void" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.never = nil
+      self.unknownFields = .init()
+    }
     public init(
       never: TestMessages::Names.Never? = nil
     ) {
       self.never = never
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1985,12 +2106,12 @@ extension Names {
   public struct Boxed: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var boxed: TestMessages::Names.Boxed?
-      var a: Swift::String = ""
-      var b: Swift::String = ""
-      var c: Swift::String = ""
-      var d: Swift::String = ""
-      var e: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var a: Swift::String
+      var b: Swift::String
+      var c: Swift::String
+      var d: Swift::String
+      var e: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2018,7 +2139,7 @@ extension Names {
         if let value = fields.value.boxed { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var boxed: TestMessages::Names.Boxed? {
       get { self.storage.value.boxed }
@@ -2051,7 +2172,9 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Boxed" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(boxed: nil, a: "", b: "", c: "", d: "", e: "", unknownFields: .init()))
+    }
     public init(
       boxed: TestMessages::Names.Boxed? = nil,
       a: Swift::String = "",
@@ -2060,7 +2183,7 @@ extension Names {
       d: Swift::String = "",
       e: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(boxed: boxed, a: a, b: b, c: c, d: d, e: e))
+      self.storage = VencejoProtobuf::Boxed(Storage(boxed: boxed, a: a, b: b, c: c, d: d, e: e, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2076,7 +2199,7 @@ extension Names {
   public struct UnknownFields: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var unknownFieldsField: TestMessages::Names.UnknownFields?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2094,7 +2217,7 @@ extension Names {
         if let value = fields.value.unknownFieldsField { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var unknownFieldsField: TestMessages::Names.UnknownFields? {
       get { self.storage.value.unknownFieldsField }
@@ -2107,11 +2230,13 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.UnknownFields" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(unknownFieldsField: nil, unknownFields: .init()))
+    }
     public init(
       unknownFieldsField: TestMessages::Names.UnknownFields? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(unknownFieldsField: unknownFieldsField))
+      self.storage = VencejoProtobuf::Boxed(Storage(unknownFieldsField: unknownFieldsField, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2128,7 +2253,7 @@ extension Names {
     struct Storage: Swift::Sendable {
       var reader: TestMessages::Names.WireReader?
       var writer: TestMessages::Names.WireWriter?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2148,7 +2273,7 @@ extension Names {
         if let value = fields.value.reader { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var reader: TestMessages::Names.WireReader? {
       get { self.storage.value.reader }
@@ -2165,12 +2290,14 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.WireReader" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(reader: nil, writer: nil, unknownFields: .init()))
+    }
     public init(
       reader: TestMessages::Names.WireReader? = nil,
       writer: TestMessages::Names.WireWriter? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(reader: reader, writer: writer))
+      self.storage = VencejoProtobuf::Boxed(Storage(reader: reader, writer: writer, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2187,7 +2314,7 @@ extension Names {
     struct Storage: Swift::Sendable {
       var reader: TestMessages::Names.WireReader?
       var writer: TestMessages::Names.WireWriter?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2207,7 +2334,7 @@ extension Names {
         if let value = fields.value.reader { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var reader: TestMessages::Names.WireReader? {
       get { self.storage.value.reader }
@@ -2224,12 +2351,14 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.WireWriter" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(reader: nil, writer: nil, unknownFields: .init()))
+    }
     public init(
       reader: TestMessages::Names.WireReader? = nil,
       writer: TestMessages::Names.WireWriter? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(reader: reader, writer: writer))
+      self.storage = VencejoProtobuf::Boxed(Storage(reader: reader, writer: writer, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2246,7 +2375,7 @@ extension Names {
     struct Storage: Swift::Sendable {
       var wire: TestMessages::Names.Wire?
       var required: TestMessages::Names.Required?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2266,7 +2395,7 @@ extension Names {
         if let value = fields.value.wire { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var wire: TestMessages::Names.Wire? {
       get { self.storage.value.wire }
@@ -2283,12 +2412,14 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Wire" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(wire: nil, required: nil, unknownFields: .init()))
+    }
     public init(
       wire: TestMessages::Names.Wire? = nil,
       required: TestMessages::Names.Required? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(wire: wire, required: required))
+      self.storage = VencejoProtobuf::Boxed(Storage(wire: wire, required: required, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2304,7 +2435,7 @@ extension Names {
   public struct Required: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var required: TestMessages::Names.Required?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2322,7 +2453,7 @@ extension Names {
         if let value = fields.value.required { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var required: TestMessages::Names.Required? {
       get { self.storage.value.required }
@@ -2335,11 +2466,13 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Required" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(required: nil, unknownFields: .init()))
+    }
     public init(
       required: TestMessages::Names.Required? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(required: required))
+      self.storage = VencejoProtobuf::Boxed(Storage(required: required, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2355,8 +2488,8 @@ extension Names {
   public struct FileDescriptor: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var fileDescriptor: TestMessages::Names.FileDescriptor?
-      var serialized: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var serialized: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2376,7 +2509,7 @@ extension Names {
         if let value = fields.value.fileDescriptor { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var fileDescriptor: TestMessages::Names.FileDescriptor? {
       get { self.storage.value.fileDescriptor }
@@ -2393,12 +2526,14 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.FileDescriptor" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(fileDescriptor: nil, serialized: "", unknownFields: .init()))
+    }
     public init(
       fileDescriptor: TestMessages::Names.FileDescriptor? = nil,
       serialized: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(fileDescriptor: fileDescriptor, serialized: serialized))
+      self.storage = VencejoProtobuf::Boxed(Storage(fileDescriptor: fileDescriptor, serialized: serialized, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2414,7 +2549,7 @@ extension Names {
   public struct Enumeration: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var enumeration: TestMessages::Names.Enumeration?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2432,7 +2567,7 @@ extension Names {
         if let value = fields.value.enumeration { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var enumeration: TestMessages::Names.Enumeration? {
       get { self.storage.value.enumeration }
@@ -2445,11 +2580,13 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Enumeration" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(enumeration: nil, unknownFields: .init()))
+    }
     public init(
       enumeration: TestMessages::Names.Enumeration? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(enumeration: enumeration))
+      self.storage = VencejoProtobuf::Boxed(Storage(enumeration: enumeration, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2463,16 +2600,20 @@ extension Names {
   }
 
   public struct TestMessages: VencejoProtobuf::Message {
-    public var testMessages: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var testMessages: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.TestMessages" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.testMessages = ""
+      self.unknownFields = .init()
+    }
     public init(
       testMessages: Swift::String = ""
     ) {
       self.testMessages = testMessages
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2502,15 +2643,19 @@ extension Names {
 
   public struct Character: VencejoProtobuf::Message {
     public var actor: TestMessages::Names.Actor?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Character" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.actor = nil
+      self.unknownFields = .init()
+    }
     public init(
       actor: TestMessages::Names.Actor? = nil
     ) {
       self.actor = actor
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2531,15 +2676,21 @@ extension Names {
   }
 
   public struct Actor: VencejoProtobuf::Message {
-    public var async: Swift::String = ""
-    public var `await`: Swift::String = ""
-    public var actor: Swift::String = ""
-    public var isolated: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var async: Swift::String
+    public var `await`: Swift::String
+    public var actor: Swift::String
+    public var isolated: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Actor" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.async = ""
+      self.`await` = ""
+      self.actor = ""
+      self.isolated = ""
+      self.unknownFields = .init()
+    }
     public init(
       async: Swift::String = "",
       await: Swift::String = "",
@@ -2550,6 +2701,7 @@ extension Names {
       self.`await` = `await`
       self.actor = actor
       self.isolated = isolated
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2591,16 +2743,20 @@ extension Names {
 
   /// Names that differ in capitals and underscores only.
   public struct FooBar: VencejoProtobuf::Message {
-    public var fooBar: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var fooBar: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.foo_bar" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.fooBar = ""
+      self.unknownFields = .init()
+    }
     public init(
       fooBar: Swift::String = ""
     ) {
       self.fooBar = fooBar
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2629,14 +2785,19 @@ extension Names {
   }
 
   public struct FooBarMessage: VencejoProtobuf::Message {
-    public var fooBar: Swift::String = ""
+    public var fooBar: Swift::String
     public var other: TestMessages::Names.FooBar?
-    public var fooBar2: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var fooBar2: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.FooBar" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.fooBar = ""
+      self.other = nil
+      self.fooBar2 = ""
+      self.unknownFields = .init()
+    }
     public init(
       fooBar: Swift::String = "",
       other: TestMessages::Names.FooBar? = nil,
@@ -2645,6 +2806,7 @@ extension Names {
       self.fooBar = fooBar
       self.other = other
       self.fooBar2 = fooBar2
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2671,7 +2833,7 @@ extension Names {
   public struct HTTPServer: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var http: TestMessages::Names.Httpserver?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2689,7 +2851,7 @@ extension Names {
         if let value = fields.value.http { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var http: TestMessages::Names.Httpserver? {
       get { self.storage.value.http }
@@ -2702,11 +2864,13 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.HTTPServer" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(http: nil, unknownFields: .init()))
+    }
     public init(
       http: TestMessages::Names.Httpserver? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(http: http))
+      self.storage = VencejoProtobuf::Boxed(Storage(http: http, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -2721,15 +2885,19 @@ extension Names {
 
   public struct Httpserver: VencejoProtobuf::Message {
     public var http: TestMessages::Names.HTTPServer?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Httpserver" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.http = nil
+      self.unknownFields = .init()
+    }
     public init(
       http: TestMessages::Names.HTTPServer? = nil
     ) {
       self.http = http
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2752,69 +2920,69 @@ extension Names {
   public struct Members: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var nested: TestMessages::Names.Members.Nested?
-      var kind: TestMessages::Names.Members.Kind = .init(rawValue: 0)
+      var kind: TestMessages::Names.Members.Kind
       var nestedChoice: NestedChoice?
-      var messageName: Swift::String = ""
-      var fileDescriptor: Swift::String = ""
-      var unknownFieldsField: Swift::String = ""
-      var encodeField: Swift::String = ""
-      var decodeField: Swift::String = ""
-      var encodeTo: Swift::String = ""
-      var mergeField: Swift::String = ""
-      var hashField: Swift::String = ""
-      var hashValueField: Swift::String = ""
-      var description: Swift::String = ""
-      var checkRequired: Swift::String = ""
-      var isEncodedLike: Swift::String = ""
-      var hashEncoding: Swift::String = ""
-      var valueOf: Swift::String = ""
-      var has: Swift::String = ""
-      var jsonString: Swift::String = ""
-      var textString: Swift::String = ""
-      var storageField: Swift::String = ""
-      var trim: Swift::String = ""
-      var discardUnknownFields: Swift::String = ""
-      var initField: Swift::String = ""
-      var selfField: Swift::String = ""
-      var type: Swift::String = ""
-      var `protocol`: Swift::String = ""
-      var dynamic: Swift::String = ""
-      var get: Swift::String = ""
-      var set: Swift::String = ""
-      var willSet: Swift::String = ""
-      var didSet: Swift::String = ""
-      var leftAssociative: Swift::String = ""
-      var convenience: Swift::String = ""
-      var lazy: Swift::String = ""
-      var optional: Swift::String = ""
-      var required: Swift::String = ""
-      var weak: Swift::String = ""
-      var unowned: Swift::String = ""
-      var consume: Swift::String = ""
-      var copy: Swift::String = ""
-      var discard: Swift::String = ""
-      var each: Swift::String = ""
-      var any: Swift::String = ""
-      var borrowing: Swift::String = ""
-      var macro: Swift::String = ""
-      var package: Swift::String = ""
-      var open: Swift::String = ""
-      var `try`: Swift::String = ""
-      var column: Swift::String = ""
-      var function: Swift::String = ""
-      var line: Swift::String = ""
-      var `nil`: Swift::String = ""
-      var `true`: Swift::String = ""
-      var `as`: Swift::String = ""
-      var `is`: Swift::String = ""
-      var `operator`: Swift::String = ""
-      var n1: Swift::String = ""
-      var x1: Swift::String = ""
-      var from: Swift::String = ""
-      var to: Swift::String = ""
-      var newValue: Swift::String = ""
-      var oldValue: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var messageName: Swift::String
+      var fileDescriptor: Swift::String
+      var unknownFieldsField: Swift::String
+      var encodeField: Swift::String
+      var decodeField: Swift::String
+      var encodeTo: Swift::String
+      var mergeField: Swift::String
+      var hashField: Swift::String
+      var hashValueField: Swift::String
+      var description: Swift::String
+      var checkRequired: Swift::String
+      var isEncodedLike: Swift::String
+      var hashEncoding: Swift::String
+      var valueOf: Swift::String
+      var has: Swift::String
+      var jsonString: Swift::String
+      var textString: Swift::String
+      var storageField: Swift::String
+      var trim: Swift::String
+      var discardUnknownFields: Swift::String
+      var initField: Swift::String
+      var selfField: Swift::String
+      var type: Swift::String
+      var `protocol`: Swift::String
+      var dynamic: Swift::String
+      var get: Swift::String
+      var set: Swift::String
+      var willSet: Swift::String
+      var didSet: Swift::String
+      var leftAssociative: Swift::String
+      var convenience: Swift::String
+      var lazy: Swift::String
+      var optional: Swift::String
+      var required: Swift::String
+      var weak: Swift::String
+      var unowned: Swift::String
+      var consume: Swift::String
+      var copy: Swift::String
+      var discard: Swift::String
+      var each: Swift::String
+      var any: Swift::String
+      var borrowing: Swift::String
+      var macro: Swift::String
+      var package: Swift::String
+      var open: Swift::String
+      var `try`: Swift::String
+      var column: Swift::String
+      var function: Swift::String
+      var line: Swift::String
+      var `nil`: Swift::String
+      var `true`: Swift::String
+      var `as`: Swift::String
+      var `is`: Swift::String
+      var `operator`: Swift::String
+      var n1: Swift::String
+      var x1: Swift::String
+      var from: Swift::String
+      var to: Swift::String
+      var newValue: Swift::String
+      var oldValue: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -2966,7 +3134,7 @@ extension Names {
         if let value = self.nested { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var nested: TestMessages::Names.Members.Nested? {
       get { self.storage.value.nested }
@@ -3227,7 +3395,9 @@ extension Names {
 
     public static var messageName: Swift::String { "fixture.names.Members" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(nested: nil, kind: .init(rawValue: 0), nestedChoice: nil, messageName: "", fileDescriptor: "", unknownFieldsField: "", encodeField: "", decodeField: "", encodeTo: "", mergeField: "", hashField: "", hashValueField: "", description: "", checkRequired: "", isEncodedLike: "", hashEncoding: "", valueOf: "", has: "", jsonString: "", textString: "", storageField: "", trim: "", discardUnknownFields: "", initField: "", selfField: "", type: "", protocol: "", dynamic: "", get: "", set: "", willSet: "", didSet: "", leftAssociative: "", convenience: "", lazy: "", optional: "", required: "", weak: "", unowned: "", consume: "", copy: "", discard: "", each: "", any: "", borrowing: "", macro: "", package: "", open: "", try: "", column: "", function: "", line: "", nil: "", true: "", as: "", is: "", operator: "", n1: "", x1: "", from: "", to: "", newValue: "", oldValue: "", unknownFields: .init()))
+    }
     public init(
       nested: TestMessages::Names.Members.Nested? = nil,
       kind: TestMessages::Names.Members.Kind = .init(rawValue: 0),
@@ -3293,7 +3463,7 @@ extension Names {
       newValue: Swift::String = "",
       oldValue: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(nested: nested, kind: kind, nestedChoice: nestedChoice, messageName: messageName, fileDescriptor: fileDescriptor, unknownFieldsField: unknownFieldsField, encodeField: encodeField, decodeField: decodeField, encodeTo: encodeTo, mergeField: mergeField, hashField: hashField, hashValueField: hashValueField, description: description, checkRequired: checkRequired, isEncodedLike: isEncodedLike, hashEncoding: hashEncoding, valueOf: valueOf, has: has, jsonString: jsonString, textString: textString, storageField: storageField, trim: trim, discardUnknownFields: discardUnknownFields, initField: initField, selfField: selfField, type: type, protocol: `protocol`, dynamic: dynamic, get: get, set: set, willSet: willSet, didSet: didSet, leftAssociative: leftAssociative, convenience: convenience, lazy: lazy, optional: optional, required: required, weak: weak, unowned: unowned, consume: consume, copy: copy, discard: discard, each: each, any: any, borrowing: borrowing, macro: macro, package: package, open: open, try: `try`, column: column, function: function, line: line, nil: `nil`, true: `true`, as: `as`, is: `is`, operator: `operator`, n1: n1, x1: x1, from: from, to: to, newValue: newValue, oldValue: oldValue))
+      self.storage = VencejoProtobuf::Boxed(Storage(nested: nested, kind: kind, nestedChoice: nestedChoice, messageName: messageName, fileDescriptor: fileDescriptor, unknownFieldsField: unknownFieldsField, encodeField: encodeField, decodeField: decodeField, encodeTo: encodeTo, mergeField: mergeField, hashField: hashField, hashValueField: hashValueField, description: description, checkRequired: checkRequired, isEncodedLike: isEncodedLike, hashEncoding: hashEncoding, valueOf: valueOf, has: has, jsonString: jsonString, textString: textString, storageField: storageField, trim: trim, discardUnknownFields: discardUnknownFields, initField: initField, selfField: selfField, type: type, protocol: `protocol`, dynamic: dynamic, get: get, set: set, willSet: willSet, didSet: didSet, leftAssociative: leftAssociative, convenience: convenience, lazy: lazy, optional: optional, required: required, weak: weak, unowned: unowned, consume: consume, copy: copy, discard: discard, each: each, any: any, borrowing: borrowing, macro: macro, package: package, open: open, try: `try`, column: column, function: function, line: line, nil: `nil`, true: `true`, as: `as`, is: `is`, operator: `operator`, n1: n1, x1: x1, from: from, to: to, newValue: newValue, oldValue: oldValue, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -3323,17 +3493,22 @@ extension Names {
   public struct Defaults: VencejoProtobuf::Message {
     public var value: Swift::String?
     public var valueOrDefault: Swift::String?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Defaults" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.value = nil
+      self.valueOrDefault = nil
+      self.unknownFields = .init()
+    }
     public init(
       value: Swift::String? = nil,
       valueOrDefault: Swift::String? = nil
     ) {
       self.value = value
       self.valueOrDefault = valueOrDefault
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3368,16 +3543,20 @@ extension Names {
 
 extension TestMessages::Names.Oneofs {
   public struct Content: VencejoProtobuf::Message {
-    public var text: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var text: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Oneofs.Content" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.text = ""
+      self.unknownFields = .init()
+    }
     public init(
       text: Swift::String = ""
     ) {
       self.text = text
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3409,15 +3588,19 @@ extension TestMessages::Names.Oneofs {
 extension TestMessages::Names.Members {
   public struct Nested: VencejoProtobuf::Message {
     public var nested: TestMessages::Names.Members.Nested.Nested?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Members.Nested" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.nested = nil
+      self.unknownFields = .init()
+    }
     public init(
       nested: TestMessages::Names.Members.Nested.Nested? = nil
     ) {
       self.nested = nested
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -3442,7 +3625,7 @@ extension TestMessages::Names.Members.Nested {
   public struct Nested: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var nested: TestMessages::Names.Members.Nested.Nested?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -3460,7 +3643,7 @@ extension TestMessages::Names.Members.Nested {
         if let value = fields.value.nested { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var nested: TestMessages::Names.Members.Nested.Nested? {
       get { self.storage.value.nested }
@@ -3473,11 +3656,13 @@ extension TestMessages::Names.Members.Nested {
 
     public static var messageName: Swift::String { "fixture.names.Members.Nested.Nested" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(nested: nil, unknownFields: .init()))
+    }
     public init(
       nested: TestMessages::Names.Members.Nested.Nested? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(nested: nested))
+      self.storage = VencejoProtobuf::Boxed(Storage(nested: nested, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)

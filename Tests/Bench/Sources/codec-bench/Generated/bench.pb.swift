@@ -49,17 +49,17 @@ extension Bench {
   /// A message of a chat: 504 bytes as the bench fills it.
   struct ChatMessage: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var name: Swift::String = ""
-      var chat: Swift::String = ""
-      var sequence: Swift::Int64 = 0
-      var revision: Swift::Int32 = 0
-      var requestId: Swift::String = ""
-      var text: Swift::String = ""
+      var name: Swift::String
+      var chat: Swift::String
+      var sequence: Swift::Int64
+      var revision: Swift::Int32
+      var requestId: Swift::String
+      var text: Swift::String
       var createTime: VencejoProtobuf::Google.Timestamp?
       var sender: Bench.Sender?
       var quote: Bench.Quote?
-      var labels: [Swift::String: Swift::String] = [:]
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var labels: [Swift::String: Swift::String]
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -95,7 +95,7 @@ extension Bench {
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     var name: Swift::String {
       get { self.storage.value.name }
@@ -144,7 +144,9 @@ extension Bench {
 
     static var messageName: Swift::String { "bench.ChatMessage" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Bench.benchProto }
-    init() {}
+    init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(name: "", chat: "", sequence: 0, revision: 0, requestId: "", text: "", createTime: nil, sender: nil, quote: nil, labels: [:], unknownFields: .init()))
+    }
     init(
       name: Swift::String = "",
       chat: Swift::String = "",
@@ -157,7 +159,7 @@ extension Bench {
       quote: Bench.Quote? = nil,
       labels: [Swift::String: Swift::String] = [:]
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(name: name, chat: chat, sequence: sequence, revision: revision, requestId: requestId, text: text, createTime: createTime, sender: sender, quote: quote, labels: labels))
+      self.storage = VencejoProtobuf::Boxed(Storage(name: name, chat: chat, sequence: sequence, revision: revision, requestId: requestId, text: text, createTime: createTime, sender: sender, quote: quote, labels: labels, unknownFields: .init()))
     }
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -171,19 +173,24 @@ extension Bench {
   }
 
   struct Sender: VencejoProtobuf::Message {
-    var user: Swift::String = ""
-    var displayName: Swift::String = ""
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var user: Swift::String
+    var displayName: Swift::String
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "bench.Sender" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Bench.benchProto }
-    init() {}
+    init() {
+      self.user = ""
+      self.displayName = ""
+      self.unknownFields = .init()
+    }
     init(
       user: Swift::String = "",
       displayName: Swift::String = ""
     ) {
       self.user = user
       self.displayName = displayName
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -216,14 +223,19 @@ extension Bench {
   }
 
   struct Quote: VencejoProtobuf::Message {
-    var message: Swift::String = ""
-    var text: Swift::String = ""
-    var sequence: Swift::Int64 = 0
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var message: Swift::String
+    var text: Swift::String
+    var sequence: Swift::Int64
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "bench.Quote" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Bench.benchProto }
-    init() {}
+    init() {
+      self.message = ""
+      self.text = ""
+      self.sequence = 0
+      self.unknownFields = .init()
+    }
     init(
       message: Swift::String = "",
       text: Swift::String = "",
@@ -232,6 +244,7 @@ extension Bench {
       self.message = message
       self.text = text
       self.sequence = sequence
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -270,27 +283,27 @@ extension Bench {
   /// Twenty fields of as many kinds.
   struct Record: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var doubleValue: Swift::Double = 0
-      var floatValue: Swift::Float = 0
-      var int32Value: Swift::Int32 = 0
-      var int64Value: Swift::Int64 = 0
-      var uint32Value: Swift::UInt32 = 0
-      var uint64Value: Swift::UInt64 = 0
-      var sint32Value: Swift::Int32 = 0
-      var sint64Value: Swift::Int64 = 0
-      var fixed32Value: Swift::UInt32 = 0
-      var fixed64Value: Swift::UInt64 = 0
-      var sfixed32Value: Swift::Int32 = 0
-      var sfixed64Value: Swift::Int64 = 0
-      var boolValue: Swift::Bool = false
-      var stringValue: Swift::String = ""
-      var bytesValue: [Swift::UInt8] = []
-      var priority: Bench.Priority = .init(rawValue: 0)
-      var tags: [Swift::String] = []
-      var owners: [Bench.Sender] = []
+      var doubleValue: Swift::Double
+      var floatValue: Swift::Float
+      var int32Value: Swift::Int32
+      var int64Value: Swift::Int64
+      var uint32Value: Swift::UInt32
+      var uint64Value: Swift::UInt64
+      var sint32Value: Swift::Int32
+      var sint64Value: Swift::Int64
+      var fixed32Value: Swift::UInt32
+      var fixed64Value: Swift::UInt64
+      var sfixed32Value: Swift::Int32
+      var sfixed64Value: Swift::Int64
+      var boolValue: Swift::Bool
+      var stringValue: Swift::String
+      var bytesValue: [Swift::UInt8]
+      var priority: Bench.Priority
+      var tags: [Swift::String]
+      var owners: [Bench.Sender]
       var limit: Swift::Int32?
       var choice: Choice?
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -356,7 +369,7 @@ extension Bench {
         if fields.value.doubleValue.bitPattern != 0 { writer.double(9, fields.value.doubleValue) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     var doubleValue: Swift::Double {
       get { self.storage.value.doubleValue }
@@ -445,7 +458,9 @@ extension Bench {
 
     static var messageName: Swift::String { "bench.Record" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Bench.benchProto }
-    init() {}
+    init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(doubleValue: 0, floatValue: 0, int32Value: 0, int64Value: 0, uint32Value: 0, uint64Value: 0, sint32Value: 0, sint64Value: 0, fixed32Value: 0, fixed64Value: 0, sfixed32Value: 0, sfixed64Value: 0, boolValue: false, stringValue: "", bytesValue: [], priority: .init(rawValue: 0), tags: [], owners: [], limit: nil, choice: nil, unknownFields: .init()))
+    }
     init(
       doubleValue: Swift::Double = 0,
       floatValue: Swift::Float = 0,
@@ -468,7 +483,7 @@ extension Bench {
       limit: Swift::Int32? = nil,
       choice: Choice? = nil
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(doubleValue: doubleValue, floatValue: floatValue, int32Value: int32Value, int64Value: int64Value, uint32Value: uint32Value, uint64Value: uint64Value, sint32Value: sint32Value, sint64Value: sint64Value, fixed32Value: fixed32Value, fixed64Value: fixed64Value, sfixed32Value: sfixed32Value, sfixed64Value: sfixed64Value, boolValue: boolValue, stringValue: stringValue, bytesValue: bytesValue, priority: priority, tags: tags, owners: owners, limit: limit, choice: choice))
+      self.storage = VencejoProtobuf::Boxed(Storage(doubleValue: doubleValue, floatValue: floatValue, int32Value: int32Value, int64Value: int64Value, uint32Value: uint32Value, uint64Value: uint64Value, sint32Value: sint32Value, sint64Value: sint64Value, fixed32Value: fixed32Value, fixed64Value: fixed64Value, sfixed32Value: sfixed32Value, sfixed64Value: sfixed64Value, boolValue: boolValue, stringValue: stringValue, bytesValue: bytesValue, priority: priority, tags: tags, owners: owners, limit: limit, choice: choice, unknownFields: .init()))
     }
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -487,16 +502,20 @@ extension Bench {
   }
 
   struct Packed: VencejoProtobuf::Message {
-    var values: [Swift::UInt64] = []
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var values: [Swift::UInt64]
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "bench.Packed" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Bench.benchProto }
-    init() {}
+    init() {
+      self.values = []
+      self.unknownFields = .init()
+    }
     init(
       values: [Swift::UInt64] = []
     ) {
       self.values = values
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -517,16 +536,20 @@ extension Bench {
   }
 
   struct Blob: VencejoProtobuf::Message {
-    var data: [Swift::UInt8] = []
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var data: [Swift::UInt8]
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "bench.Blob" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Bench.benchProto }
-    init() {}
+    init() {
+      self.data = []
+      self.unknownFields = .init()
+    }
     init(
       data: [Swift::UInt8] = []
     ) {
       self.data = data
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

@@ -39,20 +39,27 @@ extension Interop {
 
   public struct EchoRequest: VencejoProtobuf::Message {
     /// Comes back, unless response_bytes is set.
-    public var payload: [Swift::UInt8] = []
+    public var payload: [Swift::UInt8]
     /// Answer with so many bytes (each 0x5a) instead of the payload.
-    public var responseBytes: Swift::Int32 = 0
+    public var responseBytes: Swift::Int32
     /// Answers to this request on a stream; 0 means one, below 0 none.
-    public var responseCount: Swift::Int32 = 0
+    public var responseCount: Swift::Int32
     /// Wait so long before each answer.
-    public var delayMilliseconds: Swift::Int32 = 0
+    public var delayMilliseconds: Swift::Int32
     /// End the call with this after the answers (a unary call: instead of one).
     public var failure: InteropEcho::Interop.Failure?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.EchoRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
-    public init() {}
+    public init() {
+      self.payload = []
+      self.responseBytes = 0
+      self.responseCount = 0
+      self.delayMilliseconds = 0
+      self.failure = nil
+      self.unknownFields = .init()
+    }
     public init(
       payload: [Swift::UInt8] = [],
       responseBytes: Swift::Int32 = 0,
@@ -65,6 +72,7 @@ extension Interop {
       self.responseCount = responseCount
       self.delayMilliseconds = delayMilliseconds
       self.failure = failure
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -93,15 +101,20 @@ extension Interop {
   }
 
   public struct Failure: VencejoProtobuf::Message {
-    public var code: Swift::Int32 = 0
-    public var message: Swift::String = ""
+    public var code: Swift::Int32
+    public var message: Swift::String
     /// Sent as the details of a google.rpc.Status in grpc-status-details-bin.
-    public var details: [VencejoProtobuf::Google.AnyMessage] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var details: [VencejoProtobuf::Google.AnyMessage]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.Failure" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
-    public init() {}
+    public init() {
+      self.code = 0
+      self.message = ""
+      self.details = []
+      self.unknownFields = .init()
+    }
     public init(
       code: Swift::Int32 = 0,
       message: Swift::String = "",
@@ -110,6 +123,7 @@ extension Interop {
       self.code = code
       self.message = message
       self.details = details
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -134,19 +148,26 @@ extension Interop {
   }
 
   public struct EchoResponse: VencejoProtobuf::Message {
-    public var payload: [Swift::UInt8] = []
+    public var payload: [Swift::UInt8]
     /// 0, 1, 2 … within one call.
-    public var index: Swift::Int32 = 0
+    public var index: Swift::Int32
     /// ClientStream: what came.
-    public var requestCount: Swift::Int32 = 0
-    public var requestBytes: Swift::Int64 = 0
+    public var requestCount: Swift::Int32
+    public var requestBytes: Swift::Int64
     /// What was left of the deadline when the handler began; below 0 without one.
-    public var deadlineMilliseconds: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var deadlineMilliseconds: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.EchoResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
-    public init() {}
+    public init() {
+      self.payload = []
+      self.index = 0
+      self.requestCount = 0
+      self.requestBytes = 0
+      self.deadlineMilliseconds = 0
+      self.unknownFields = .init()
+    }
     public init(
       payload: [Swift::UInt8] = [],
       index: Swift::Int32 = 0,
@@ -159,6 +180,7 @@ extension Interop {
       self.requestCount = requestCount
       self.requestBytes = requestBytes
       self.deadlineMilliseconds = deadlineMilliseconds
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -204,16 +226,20 @@ extension Interop {
 
   public struct HoldRequest: VencejoProtobuf::Message {
     /// Chosen by the client, to ask for it in GetHold.
-    public var key: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var key: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.HoldRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
-    public init() {}
+    public init() {
+      self.key = ""
+      self.unknownFields = .init()
+    }
     public init(
       key: Swift::String = ""
     ) {
       self.key = key
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -242,16 +268,20 @@ extension Interop {
   }
 
   public struct HoldResponse: VencejoProtobuf::Message {
-    public var key: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var key: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.HoldResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
-    public init() {}
+    public init() {
+      self.key = ""
+      self.unknownFields = .init()
+    }
     public init(
       key: Swift::String = ""
     ) {
       self.key = key
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -280,19 +310,24 @@ extension Interop {
   }
 
   public struct GetHoldRequest: VencejoProtobuf::Message {
-    public var key: Swift::String = ""
-    public var waitMilliseconds: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var key: Swift::String
+    public var waitMilliseconds: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.GetHoldRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
-    public init() {}
+    public init() {
+      self.key = ""
+      self.waitMilliseconds = 0
+      self.unknownFields = .init()
+    }
     public init(
       key: Swift::String = "",
       waitMilliseconds: Swift::Int32 = 0
     ) {
       self.key = key
       self.waitMilliseconds = waitMilliseconds
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -325,15 +360,20 @@ extension Interop {
   }
 
   public struct GetHoldResponse: VencejoProtobuf::Message {
-    public var started: Swift::Bool = false
-    public var cancelled: Swift::Bool = false
+    public var started: Swift::Bool
+    public var cancelled: Swift::Bool
     /// The server's clock, microseconds since 1970, when the handler learned of it.
-    public var cancelTimeMicros: Swift::Int64 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var cancelTimeMicros: Swift::Int64
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.GetHoldResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
-    public init() {}
+    public init() {
+      self.started = false
+      self.cancelled = false
+      self.cancelTimeMicros = 0
+      self.unknownFields = .init()
+    }
     public init(
       started: Swift::Bool = false,
       cancelled: Swift::Bool = false,
@@ -342,6 +382,7 @@ extension Interop {
       self.started = started
       self.cancelled = cancelled
       self.cancelTimeMicros = cancelTimeMicros
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -380,14 +421,19 @@ extension Interop {
   /// Wire compatible with google.rpc.Status and ErrorInfo, so that no peer needs
   /// another package to make and read them.
   public struct Status: VencejoProtobuf::Message {
-    public var code: Swift::Int32 = 0
-    public var message: Swift::String = ""
-    public var details: [VencejoProtobuf::Google.AnyMessage] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var code: Swift::Int32
+    public var message: Swift::String
+    public var details: [VencejoProtobuf::Google.AnyMessage]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.Status" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
-    public init() {}
+    public init() {
+      self.code = 0
+      self.message = ""
+      self.details = []
+      self.unknownFields = .init()
+    }
     public init(
       code: Swift::Int32 = 0,
       message: Swift::String = "",
@@ -396,6 +442,7 @@ extension Interop {
       self.code = code
       self.message = message
       self.details = details
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {

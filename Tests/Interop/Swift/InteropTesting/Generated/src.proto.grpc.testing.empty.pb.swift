@@ -17,11 +17,13 @@ extension GRPCTesting {
   )
 
   public struct Empty: VencejoProtobuf::Message {
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.Empty" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.emptyProto }
-    public init() {}
+    public init() {
+      self.unknownFields = .init()
+    }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       while true {

@@ -62,16 +62,20 @@ extension GRPCTesting {
   /// A bool that may be absent. Clients that cannot see whether a message came
   /// compressed leave it out.
   public struct BoolValue: VencejoProtobuf::Message {
-    public var value: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var value: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.BoolValue" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
-    public init() {}
+    public init() {
+      self.value = false
+      self.unknownFields = .init()
+    }
     public init(
       value: Swift::Bool = false
     ) {
       self.value = value
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -101,19 +105,24 @@ extension GRPCTesting {
 
   /// Ballast.
   public struct Payload: VencejoProtobuf::Message {
-    public var type: InteropTesting::GRPCTesting.PayloadType = .init(rawValue: 0)
-    public var body: [Swift::UInt8] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var type: InteropTesting::GRPCTesting.PayloadType
+    public var body: [Swift::UInt8]
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.Payload" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
-    public init() {}
+    public init() {
+      self.type = .init(rawValue: 0)
+      self.body = []
+      self.unknownFields = .init()
+    }
     public init(
       type: InteropTesting::GRPCTesting.PayloadType = .init(rawValue: 0),
       body: [Swift::UInt8] = []
     ) {
       self.type = type
       self.body = body
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -147,19 +156,24 @@ extension GRPCTesting {
 
   /// The status a server shall end a call with.
   public struct EchoStatus: VencejoProtobuf::Message {
-    public var code: Swift::Int32 = 0
-    public var message: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var code: Swift::Int32
+    public var message: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.EchoStatus" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
-    public init() {}
+    public init() {
+      self.code = 0
+      self.message = ""
+      self.unknownFields = .init()
+    }
     public init(
       code: Swift::Int32 = 0,
       message: Swift::String = ""
     ) {
       self.code = code
       self.message = message
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -193,17 +207,17 @@ extension GRPCTesting {
 
   public struct SimpleRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var responseType: InteropTesting::GRPCTesting.PayloadType = .init(rawValue: 0)
-      var responseSize: Swift::Int32 = 0
+      var responseType: InteropTesting::GRPCTesting.PayloadType
+      var responseSize: Swift::Int32
       var payload: InteropTesting::GRPCTesting.Payload?
-      var fillUsername: Swift::Bool = false
-      var fillOauthScope: Swift::Bool = false
+      var fillUsername: Swift::Bool
+      var fillOauthScope: Swift::Bool
       var responseCompressed: InteropTesting::GRPCTesting.BoolValue?
       var responseStatus: InteropTesting::GRPCTesting.EchoStatus?
       var expectCompressed: InteropTesting::GRPCTesting.BoolValue?
-      var fillServerId: Swift::Bool = false
-      var fillGrpclbRouteType: Swift::Bool = false
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var fillServerId: Swift::Bool
+      var fillGrpclbRouteType: Swift::Bool
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -239,7 +253,7 @@ extension GRPCTesting {
         if fields.value.responseType.rawValue != 0 { writer.enumeration(8, fields.value.responseType) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Of the response's payload.
     public var responseType: InteropTesting::GRPCTesting.PayloadType {
@@ -297,7 +311,9 @@ extension GRPCTesting {
 
     public static var messageName: Swift::String { "grpc.testing.SimpleRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(responseType: .init(rawValue: 0), responseSize: 0, payload: nil, fillUsername: false, fillOauthScope: false, responseCompressed: nil, responseStatus: nil, expectCompressed: nil, fillServerId: false, fillGrpclbRouteType: false, unknownFields: .init()))
+    }
     public init(
       responseType: InteropTesting::GRPCTesting.PayloadType = .init(rawValue: 0),
       responseSize: Swift::Int32 = 0,
@@ -310,7 +326,7 @@ extension GRPCTesting {
       fillServerId: Swift::Bool = false,
       fillGrpclbRouteType: Swift::Bool = false
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(responseType: responseType, responseSize: responseSize, payload: payload, fillUsername: fillUsername, fillOauthScope: fillOauthScope, responseCompressed: responseCompressed, responseStatus: responseStatus, expectCompressed: expectCompressed, fillServerId: fillServerId, fillGrpclbRouteType: fillGrpclbRouteType))
+      self.storage = VencejoProtobuf::Boxed(Storage(responseType: responseType, responseSize: responseSize, payload: payload, fillUsername: fillUsername, fillOauthScope: fillOauthScope, responseCompressed: responseCompressed, responseStatus: responseStatus, expectCompressed: expectCompressed, fillServerId: fillServerId, fillGrpclbRouteType: fillGrpclbRouteType, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -326,12 +342,12 @@ extension GRPCTesting {
   public struct SimpleResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var payload: InteropTesting::GRPCTesting.Payload?
-      var username: Swift::String = ""
-      var oauthScope: Swift::String = ""
-      var serverId: Swift::String = ""
-      var grpclbRouteType: InteropTesting::GRPCTesting.GrpclbRouteType = .init(rawValue: 0)
-      var hostname: Swift::String = ""
-      var unknownFields = VencejoProtobuf::UnknownFields()
+      var username: Swift::String
+      var oauthScope: Swift::String
+      var serverId: Swift::String
+      var grpclbRouteType: InteropTesting::GRPCTesting.GrpclbRouteType
+      var hostname: Swift::String
+      var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
         while true {
@@ -359,7 +375,7 @@ extension GRPCTesting {
         if let value = fields.value.payload { writer.message(10, value) }
       }
     }
-    var storage = VencejoProtobuf::Boxed(Storage())
+    var storage: VencejoProtobuf::Boxed<Storage>
 
     public var payload: InteropTesting::GRPCTesting.Payload? {
       get { self.storage.value.payload }
@@ -393,7 +409,9 @@ extension GRPCTesting {
 
     public static var messageName: Swift::String { "grpc.testing.SimpleResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
-    public init() {}
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, username: "", oauthScope: "", serverId: "", grpclbRouteType: .init(rawValue: 0), hostname: "", unknownFields: .init()))
+    }
     public init(
       payload: InteropTesting::GRPCTesting.Payload? = nil,
       username: Swift::String = "",
@@ -402,7 +420,7 @@ extension GRPCTesting {
       grpclbRouteType: InteropTesting::GRPCTesting.GrpclbRouteType = .init(rawValue: 0),
       hostname: Swift::String = ""
     ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(payload: payload, username: username, oauthScope: oauthScope, serverId: serverId, grpclbRouteType: grpclbRouteType, hostname: hostname))
+      self.storage = VencejoProtobuf::Boxed(Storage(payload: payload, username: username, oauthScope: oauthScope, serverId: serverId, grpclbRouteType: grpclbRouteType, hostname: hostname, unknownFields: .init()))
     }
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
       self.storage.value.decode(from: &reader)
@@ -419,17 +437,22 @@ extension GRPCTesting {
     public var payload: InteropTesting::GRPCTesting.Payload?
     /// As SimpleRequest.expect_compressed, for this message.
     public var expectCompressed: InteropTesting::GRPCTesting.BoolValue?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.StreamingInputCallRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
-    public init() {}
+    public init() {
+      self.payload = nil
+      self.expectCompressed = nil
+      self.unknownFields = .init()
+    }
     public init(
       payload: InteropTesting::GRPCTesting.Payload? = nil,
       expectCompressed: InteropTesting::GRPCTesting.BoolValue? = nil
     ) {
       self.payload = payload
       self.expectCompressed = expectCompressed
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -453,16 +476,20 @@ extension GRPCTesting {
 
   public struct StreamingInputCallResponse: VencejoProtobuf::Message {
     /// Bytes of all payloads.
-    public var aggregatedPayloadSize: Swift::Int32 = 0
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var aggregatedPayloadSize: Swift::Int32
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.StreamingInputCallResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
-    public init() {}
+    public init() {
+      self.aggregatedPayloadSize = 0
+      self.unknownFields = .init()
+    }
     public init(
       aggregatedPayloadSize: Swift::Int32 = 0
     ) {
       self.aggregatedPayloadSize = aggregatedPayloadSize
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -493,16 +520,21 @@ extension GRPCTesting {
   /// One response of a stream.
   public struct ResponseParameters: VencejoProtobuf::Message {
     /// Of its payload, in bytes.
-    public var size: Swift::Int32 = 0
+    public var size: Swift::Int32
     /// Microseconds to wait before it is sent.
-    public var intervalUs: Swift::Int32 = 0
+    public var intervalUs: Swift::Int32
     /// As SimpleRequest.response_compressed, for this message.
     public var compressed: InteropTesting::GRPCTesting.BoolValue?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.ResponseParameters" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
-    public init() {}
+    public init() {
+      self.size = 0
+      self.intervalUs = 0
+      self.compressed = nil
+      self.unknownFields = .init()
+    }
     public init(
       size: Swift::Int32 = 0,
       intervalUs: Swift::Int32 = 0,
@@ -511,6 +543,7 @@ extension GRPCTesting {
       self.size = size
       self.intervalUs = intervalUs
       self.compressed = compressed
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -535,16 +568,22 @@ extension GRPCTesting {
   }
 
   public struct StreamingOutputCallRequest: VencejoProtobuf::Message {
-    public var responseType: InteropTesting::GRPCTesting.PayloadType = .init(rawValue: 0)
-    public var responseParameters: [InteropTesting::GRPCTesting.ResponseParameters] = []
+    public var responseType: InteropTesting::GRPCTesting.PayloadType
+    public var responseParameters: [InteropTesting::GRPCTesting.ResponseParameters]
     public var payload: InteropTesting::GRPCTesting.Payload?
     /// Ends the call with this status.
     public var responseStatus: InteropTesting::GRPCTesting.EchoStatus?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.StreamingOutputCallRequest" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
-    public init() {}
+    public init() {
+      self.responseType = .init(rawValue: 0)
+      self.responseParameters = []
+      self.payload = nil
+      self.responseStatus = nil
+      self.unknownFields = .init()
+    }
     public init(
       responseType: InteropTesting::GRPCTesting.PayloadType = .init(rawValue: 0),
       responseParameters: [InteropTesting::GRPCTesting.ResponseParameters] = [],
@@ -555,6 +594,7 @@ extension GRPCTesting {
       self.responseParameters = responseParameters
       self.payload = payload
       self.responseStatus = responseStatus
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -582,15 +622,19 @@ extension GRPCTesting {
 
   public struct StreamingOutputCallResponse: VencejoProtobuf::Message {
     public var payload: InteropTesting::GRPCTesting.Payload?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
+    public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.StreamingOutputCallResponse" }
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
-    public init() {}
+    public init() {
+      self.payload = nil
+      self.unknownFields = .init()
+    }
     public init(
       payload: InteropTesting::GRPCTesting.Payload? = nil
     ) {
       self.payload = payload
+      self.unknownFields = .init()
     }
     @inline(never)
     public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
