@@ -67,9 +67,10 @@ let package = Package(
 
     // Floor 2.
     room("VencejoGenerator", ["VencejoDescriptors", "VencejoProtobuf"]),
-    room(
-      "VencejoRPC", ["VencejoHTTP2", "VencejoProtobuf", "VencejoCompression", "VencejoJSON"]),
-    room("VencejoAPI", ["VencejoRPC", "VencejoProtobuf"]),
+    room("VencejoRPC", ["VencejoHTTP2", "VencejoProtobuf", "VencejoCompression"]),
+    // Apart from the stubs, so that they compile beside VencejoRPC.
+    room("VencejoMessages", ["VencejoProtobuf"]),
+    room("VencejoAPI", ["VencejoMessages", "VencejoRPC", "VencejoProtobuf"]),
 
     room("VencejoInterceptors", ["VencejoRPC", "VencejoProtobuf"]),
     room("VencejoObservability", ["VencejoRPC", "VencejoHTTP2", "VencejoProtobuf"]),

@@ -38,9 +38,11 @@ struct FileEmitter {
     dependencies = file.dependency.compactMap { path in
       guard let imported = request.protoFile.first(where: { $0.name == path }) else { return nil }
       let isGenerated = generated.contains(path)
+      guard options.messages else { return nil }
       modules.insert(Place(imported, isGenerated: isGenerated, options: options).module)
       return descriptor(imported, generated: isGenerated)
     }
+    if !options.messages { modules.insert(place.module) }
     self.modules = modules.subtracting(["", options.module, "VencejoProtobuf", "VencejoRPC"])
     let ownTypes = Set(file.messageType.map { Names.message($0.name ?? "") })
     context = MessageEmitter.Context(
@@ -61,6 +63,12 @@ struct FileEmitter {
       printer.line("\(context.access)enum \(place.namespace) {}")
       printer.line()
     }
+    if options.messages { try emitTypes(to: &printer) }
+    if hasStubs { try emitServices(to: &printer) }
+    return printer.text
+  }
+
+  private func emitTypes(to printer: inout Printer) throws(GeneratorError) {
     let features = Features(file)
     var body = Printer()
     var extensions = Printer()
@@ -88,8 +96,6 @@ struct FileEmitter {
       printer.insert(body)
     }
     printer.insert(extensions)
-    if hasStubs { try emitServices(to: &printer) }
-    return printer.text
   }
 
   private func emitServices(to printer: inout Printer) throws(GeneratorError) {

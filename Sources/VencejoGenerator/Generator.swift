@@ -21,7 +21,7 @@ public enum Generator {
     return response
   }
 
-  /// The Swift files: `<path>.pb.swift` for each file. Folders become dots, as SwiftPM wants
+  /// The Swift files: `<path>.pb.swift` for each file, `<path>.grpc.swift` for stubs alone. Folders become dots, as SwiftPM wants
   /// each file name of a module to be different.
   static func files(
     for request: Google.CodeGeneratorRequest, options: GeneratorOptions
@@ -33,12 +33,14 @@ public enum Generator {
       guard let file = request.protoFile.first(where: { $0.name == path }) else {
         throw GeneratorError("protoc did not describe \(path)")
       }
+      if !options.messages && file.service.isEmpty { continue }
       let place = Place(file, isGenerated: true, options: options)
       let emitter = try FileEmitter(
         file, in: request, options: options, types: types,
-        declaresNamespace: namespaces.insert(place.namespace).inserted)
+        declaresNamespace: options.messages && namespaces.insert(place.namespace).inserted)
       var output = Google.CodeGeneratorResponse.File()
-      output.name = options.fileNames.stem(of: path) + ".pb.swift"
+      output.name =
+        options.fileNames.stem(of: path) + (options.messages ? ".pb.swift" : ".grpc.swift")
       output.content = try emitter.source()
       result.append(output)
     }

@@ -6,6 +6,7 @@
 /// | `module` | the Swift module the code is compiled in, to qualify names with | none |
 /// | `visibility` | `public` or `internal` | `public` |
 /// | `services` | `none`, `client`, `server` or `both` (also `false` and `true`): which stubs | `both` |
+/// | `messages` | `true`, or `false` for the stubs of services only, in `.grpc.swift` files: the messages are in the same module, or where `import` says | `true` |
 /// | `formats` | `all` or `binary`: without the descriptor, which JSON, text format and reflection take their knowledge from; messages carry no other code for them | `all` |
 /// | `names` | how files are named: `dots` (`a.b.pb.swift` for `a/b.proto`, as SwiftPM wants each name of a module to be different), `path` (`a/b.pb.swift`) or `base` (`b.pb.swift`) | `dots` |
 /// | `import` | `package:Module::Namespace`: where another package's types are; may be repeated | `google.protobuf:VencejoProtobuf::Google` |
@@ -56,6 +57,8 @@ public struct GeneratorOptions: Equatable, Sendable {
 
   /// Which stubs of services are generated.
   public var services = Services.both
+  /// Whether messages are generated; else they are there already, by `imports` in another module.
+  public var messages = true
   /// The formats messages can be written in.
   public var formats = Formats.all
   /// How the files are named.
@@ -83,6 +86,8 @@ public struct GeneratorOptions: Equatable, Sendable {
       case ("services", "false"), ("services", "none"): services = []
       case ("services", "client"): services = .client
       case ("services", "server"): services = .server
+      case ("messages", "true"): messages = true
+      case ("messages", "false"): messages = false
       case ("formats", _):
         guard let formats = Formats(rawValue: value) else {
           throw GeneratorError("formats=\(value): expected all or binary")

@@ -189,7 +189,7 @@ struct Place {
 
   init(_ file: Google.FileDescriptorProto, isGenerated: Bool, options: GeneratorOptions) {
     let package = file.package ?? ""
-    if isGenerated {
+    if isGenerated && (options.messages || options.imports[package] == nil) {
       module = options.module
       namespace = options.namespace ?? Self.defaultNamespace(package, path: file.name ?? "")
     } else if let place = options.imports[package] {

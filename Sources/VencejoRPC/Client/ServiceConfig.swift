@@ -1,5 +1,3 @@
-import VencejoJSON
-
 /// How a channel treats its calls, method by method (gRPC "Service Config",
 /// service_config.proto).
 struct ServiceConfig: Sendable {
@@ -44,9 +42,9 @@ struct ServiceConfig: Sendable {
   /// Reads the JSON form. Throws INVALID_ARGUMENT with the place of what is wrong. Names that
   /// are unknown are skipped, as service configs are written for clients of several versions.
   init(json: String) throws(RPCError) {
-    let top: JSONNode
+    let top: ConfigJSON
     do {
-      top = try JSONNode.parse(json)
+      top = try ConfigJSON(parsing: json)
     } catch {
       throw RPCError(.invalidArgument, "the service config is no JSON: \(error)")
     }
@@ -170,10 +168,10 @@ private struct ConfigFault: Error {
 
 /// A JSON value and where it stands.
 private struct ConfigNode {
-  private let node: JSONNode
+  private let node: ConfigJSON
   private let path: String
 
-  init(_ node: JSONNode, _ path: String) {
+  init(_ node: ConfigJSON, _ path: String) {
     self.node = node
     self.path = path
   }
@@ -182,7 +180,7 @@ private struct ConfigNode {
 
   /// The members; null ones are as good as absent.
   func object() throws(ConfigFault) -> [String: ConfigNode] {
-    guard case .object(let members) = node.kind else {
+    guard case .object(let members) = node else {
       throw fault("expected an object, not \(node.description)")
     }
     var found: [String: ConfigNode] = [:]
@@ -192,11 +190,11 @@ private struct ConfigNode {
         throw child.fault("the name is there twice")
       }
     }
-    return found.filter { !$0.value.node.isNull }
+    return found.filter { if case .null = $0.value.node { false } else { true } }
   }
 
   func array() throws(ConfigFault) -> [ConfigNode] {
-    guard case .array(let elements) = node.kind else {
+    guard case .array(let elements) = node else {
       throw fault("expected an array, not \(node.description)")
     }
     return elements.enumerated().map { ConfigNode($0.element, "\(path)[\($0.offset)]") }
@@ -210,14 +208,14 @@ private struct ConfigNode {
   }
 
   func string() throws(ConfigFault) -> String {
-    guard case .string(let text) = node.kind else {
+    guard case .string(let text) = node else {
       throw fault("expected a string, not \(node.description)")
     }
     return text
   }
 
   func bool() throws(ConfigFault) -> Bool {
-    guard case .bool(let value) = node.kind else {
+    guard case .bool(let value) = node else {
       throw fault("expected true or false, not \(node.description)")
     }
     return value
@@ -225,12 +223,16 @@ private struct ConfigNode {
 
   /// A float, which may stand in a string as well (protobuf's JSON mapping).
   func number() throws(ConfigFault) -> Double {
+<<<<<<< HEAD
     let value: Double? =
       switch node.kind {
       case .number(let text), .string(let text): Double(text)
       default: nil
       }
     guard let value, value.isFinite else {
+=======
+    guard case .number(let text) = node, let value = Double(text), value.isFinite else {
+>>>>>>> 90aaafe (Compile messages beside the RPC room: VencejoMessages, and service configs without VencejoJSON)
       throw fault("expected a number, not \(node.description)")
     }
     return value
@@ -239,7 +241,7 @@ private struct ConfigNode {
   /// A uint32, which JSON may also write as a string (protobuf's JSON mapping).
   func count() throws(ConfigFault) -> Int {
     let value: UInt32? =
-      switch node.kind {
+      switch node {
       case .number(let text): Double(text).flatMap { UInt32(exactly: $0) }
       case .string(let text): UInt32(text)
       default: nil
@@ -288,7 +290,7 @@ private struct ConfigNode {
 
   private func code() throws(ConfigFault) -> StatusCode {
     let code: StatusCode? =
-      switch node.kind {
+      switch node {
       case .number(let text): Int(text).map(StatusCode.init(rawValue:))
       case .string(let text): StatusCode(name: text.uppercased())
       default: nil

@@ -2,7 +2,6 @@
 // swift-format-ignore-file
 
 public import VencejoProtobuf
-public import VencejoRPC
 
 /// The types of protobuf package `vencejo.record.v1`.
 public enum Record {}
@@ -293,114 +292,94 @@ extension Record {
       YXJlbnQSGwoJcGFnZV9zaXplGAIgASgFUghwYWdlU2l6ZRIdCgpwYWdlX3Rva2VuGAMgASgJUglwYWdlVG9rZW4iagoRTGlz\
       dFpvbmVzUmVzcG9uc2USLQoFem9uZXMYASADKAsyFy52ZW5jZWpvLnJlY29yZC52MS5ab25lUgV6b25lcxImCg9uZXh0X3Bh\
       Z2VfdG9rZW4YAiABKAlSDW5leHRQYWdlVG9rZW4iOwoRRGVsZXRlWm9uZVJlcXVlc3QSEgoEbmFtZRgBIAEoCVIEbmFtZRIS\
-      CgRldGFnGAIgASgJUgRldGFnIhQKEkRlbGV0ZVpvbmVSZXNwb25zZSJ0ChRFeHBvcnRSZWNvcmRzUmVxdWVzdBIWCgZwYXJl\
-      bnQYASABKAlSBnBhcmVudBIlCg5pbmNsdWRlX2Fzc2V0cxgCIAEoCFINaW5jbHVkZUFzc2V0cxIdCgpwYWdlX3Rva2VuGAMg\
-      ASgJUglwYWdlVG9rZW4i1wEKFUV4cG9ydFJlY29yZHNSZXNwb25zZRIzCgZyZWNvcmQYASABKAsyGS52ZW5jZWpvLnJlY29y\
-      ZC52MS5SZWNvcmRIAFIGcmVjb3JkEj0KCmFzc2V0X3BhcnQYAiABKAsyHC52ZW5jZWpvLnJlY29yZC52MS5Bc3NldFBhcnRI\
-      AFIJYXNzZXRQYXJ0Ej8KCHByb2dyZXNzGAMgASgLMiEudmVuY2Vqby5yZWNvcmQudjEuRXhwb3J0UHJvZ3Jlc3NIAFIIcHJv\
-      Z3Jlc3NCCQoHcGF5bG9hZCJPCglBc3NldFBhcnQSLgoFYXNzZXQYASABKAsyGC52ZW5jZWpvLnJlY29yZC52MS5Bc3NldFIF\
-      YXNzZXQSEgoEZGF0YRgCIAEoDFIEZGF0YSJqCg5FeHBvcnRQcm9ncmVzcxIlCg5leHBvcnRlZF9jb3VudBgBIAEoA1INZXhw\
-      b3J0ZWRDb3VudBIdCgpwYWdlX3Rva2VuGAIgASgJUglwYWdlVG9rZW4SEgoEZG9uZRgDIAEoCFIEZG9uZSLQAQoUSW1wb3J0\
-      UmVjb3Jkc1JlcXVlc3QSOQoGaGVhZGVyGAEgASgLMh8udmVuY2Vqby5yZWNvcmQudjEuSW1wb3J0SGVhZGVySABSBmhlYWRl\
-      chIzCgZyZWNvcmQYAiABKAsyGS52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmRIAFIGcmVjb3JkEj0KCmFzc2V0X3BhcnQYAyAB\
-      KAsyHC52ZW5jZWpvLnJlY29yZC52MS5Bc3NldFBhcnRIAFIJYXNzZXRQYXJ0QgkKB3BheWxvYWQiwQEKDEltcG9ydEhlYWRl\
-      chIWCgZwYXJlbnQYASABKAlSBnBhcmVudBI+CgtzYXZlX3BvbGljeRgCIAEoDjIdLnZlbmNlam8ucmVjb3JkLnYxLlNhdmVQ\
-      b2xpY3lSCnNhdmVQb2xpY3kSNAoWcHJlc2VydmVfc3lzdGVtX2ZpZWxkcxgDIAEoCFIUcHJlc2VydmVTeXN0ZW1GaWVsZHMS\
-      IwoNdmFsaWRhdGVfb25seRgEIAEoCFIMdmFsaWRhdGVPbmx5IsgBChVJbXBvcnRSZWNvcmRzUmVzcG9uc2USJQoOaW1wb3J0\
-      ZWRfY291bnQYASABKANSDWltcG9ydGVkQ291bnQSJwoPdW5jaGFuZ2VkX2NvdW50GAIgASgDUg51bmNoYW5nZWRDb3VudBIh\
-      CgxmYWlsZWRfY291bnQYAyABKANSC2ZhaWxlZENvdW50EjwKCGZhaWx1cmVzGAQgAygLMiAudmVuY2Vqby5yZWNvcmQudjEu\
-      SW1wb3J0RmFpbHVyZVIIZmFpbHVyZXMiXgoNSW1wb3J0RmFpbHVyZRIWCgZyZWNvcmQYASABKAlSBnJlY29yZBI1CgZzdGF0\
-      dXMYAiABKAsyHS52ZW5jZWpvLnJlY29yZC52MS5JdGVtU3RhdHVzUgZzdGF0dXMqYwoLRW52aXJvbm1lbnQSGwoXRU5WSVJP\
-      Tk1FTlRfVU5TUEVDSUZJRUQQABIbChdFTlZJUk9OTUVOVF9ERVZFTE9QTUVOVBABEhoKFkVOVklST05NRU5UX1BST0RVQ1RJ\
-      T04QAirkAQoJRmllbGRUeXBlEhoKFkZJRUxEX1RZUEVfVU5TUEVDSUZJRUQQABIVChFGSUVMRF9UWVBFX1NUUklORxABEhQK\
-      EEZJRUxEX1RZUEVfSU5UNjQQAhIVChFGSUVMRF9UWVBFX0RPVUJMRRADEhQKEEZJRUxEX1RZUEVfQllURVMQBBIYChRGSUVM\
-      RF9UWVBFX1RJTUVTVEFNUBAFEhcKE0ZJRUxEX1RZUEVfTE9DQVRJT04QBhIYChRGSUVMRF9UWVBFX1JFRkVSRU5DRRAHEhQK\
-      EEZJRUxEX1RZUEVfQVNTRVQQCCpqCgpQZXJtaXNzaW9uEhoKFlBFUk1JU1NJT05fVU5TUEVDSUZJRUQQABIVChFQRVJNSVNT\
-      SU9OX0NSRUFURRABEhMKD1BFUk1JU1NJT05fUkVBRBACEhQKEFBFUk1JU1NJT05fV1JJVEUQAyrfAgoQU2NoZW1hQ2hhbmdl\
-      S2luZBIiCh5TQ0hFTUFfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIhCh1TQ0hFTUFfQ0hBTkdFX0tJTkRfVFlQRV9BRERF\
-      RBABEiMKH1NDSEVNQV9DSEFOR0VfS0lORF9UWVBFX1JFTU9WRUQQAhIiCh5TQ0hFTUFfQ0hBTkdFX0tJTkRfRklFTERfQURE\
-      RUQQAxIkCiBTQ0hFTUFfQ0hBTkdFX0tJTkRfRklFTERfUkVNT1ZFRBAEEiQKIFNDSEVNQV9DSEFOR0VfS0lORF9JTkRFWF9D\
-      SEFOR0VEEAUSJAogU0NIRU1BX0NIQU5HRV9LSU5EX0dSQU5UX0NIQU5HRUQQBhIjCh9TQ0hFTUFfQ0hBTkdFX0tJTkRfUk9M\
-      RV9DSEFOR0VEEAcSJAogU0NIRU1BX0NIQU5HRV9LSU5EX0ZJRUxEX0NIQU5HRUQQCCpwCg9SZWZlcmVuY2VBY3Rpb24SIAoc\
-      UkVGRVJFTkNFX0FDVElPTl9VTlNQRUNJRklFRBAAEhkKFVJFRkVSRU5DRV9BQ1RJT05fTk9ORRABEiAKHFJFRkVSRU5DRV9B\
-      Q1RJT05fREVMRVRFX1NFTEYQAirYAQoKQ29tcGFyYXRvchIaChZDT01QQVJBVE9SX1VOU1BFQ0lGSUVEEAASFAoQQ09NUEFS\
-      QVRPUl9FUVVBTBABEhgKFENPTVBBUkFUT1JfTk9UX0VRVUFMEAISGAoUQ09NUEFSQVRPUl9MRVNTX1RIQU4QAxIhCh1DT01Q\
-      QVJBVE9SX0xFU1NfVEhBTl9PUl9FUVVBTBAEEhsKF0NPTVBBUkFUT1JfR1JFQVRFUl9USEFOEAUSJAogQ09NUEFSQVRPUl9H\
-      UkVBVEVSX1RIQU5fT1JfRVFVQUwQBiqmAQoKU2F2ZVBvbGljeRIbChdTQVZFX1BPTElDWV9VTlNQRUNJRklFRBAAEioKJlNB\
-      VkVfUE9MSUNZX0lGX1NFUlZFUl9SRUNPUkRfVU5DSEFOR0VEEAESHAoYU0FWRV9QT0xJQ1lfQ0hBTkdFRF9LRVlTEAISGAoU\
-      U0FWRV9QT0xJQ1lfQUxMX0tFWVMQAxIXChNTQVZFX1BPTElDWV9SRVBMQUNFEAQqggEKElpvbmVEZWxldGlvblJlYXNvbhIk\
-      CiBaT05FX0RFTEVUSU9OX1JFQVNPTl9VTlNQRUNJRklFRBAAEiAKHFpPTkVfREVMRVRJT05fUkVBU09OX0RFTEVURUQQARIk\
-      CiBaT05FX0RFTEVUSU9OX1JFQVNPTl9BQ0NFU1NfTE9TVBADKo8BCg9TaGFyZVBlcm1pc3Npb24SIAocU0hBUkVfUEVSTUlT\
-      U0lPTl9VTlNQRUNJRklFRBAAEhkKFVNIQVJFX1BFUk1JU1NJT05fTk9ORRABEh4KGlNIQVJFX1BFUk1JU1NJT05fUkVBRF9P\
-      TkxZEAISHwobU0hBUkVfUEVSTUlTU0lPTl9SRUFEX1dSSVRFEAMquAEKD1BhcnRpY2lwYW50Um9sZRIgChxQQVJUSUNJUEFO\
-      VF9ST0xFX1VOU1BFQ0lGSUVEEAASGgoWUEFSVElDSVBBTlRfUk9MRV9PV05FUhABEiIKHlBBUlRJQ0lQQU5UX1JPTEVfQURN\
-      SU5JU1RSQVRPUhACEiEKHVBBUlRJQ0lQQU5UX1JPTEVfUFJJVkFURV9VU0VSEAMSIAocUEFSVElDSVBBTlRfUk9MRV9QVUJM\
-      SUNfVVNFUhAEKnQKEEFjY2VwdGFuY2VTdGF0dXMSIQodQUNDRVBUQU5DRV9TVEFUVVNfVU5TUEVDSUZJRUQQABIdChlBQ0NF\
-      UFRBTkNFX1NUQVRVU19QRU5ESU5HEAESHgoaQUNDRVBUQU5DRV9TVEFUVVNfQUNDRVBURUQQAipmCgdGaXJlc09uEhgKFEZJ\
-      UkVTX09OX1VOU1BFQ0lGSUVEEAASFQoRRklSRVNfT05fQ1JFQVRJT04QARITCg9GSVJFU19PTl9VUERBVEUQAhIVChFGSVJF\
-      U19PTl9ERUxFVElPThADKroBCgtSZXNldFJlYXNvbhIcChhSRVNFVF9SRUFTT05fVU5TUEVDSUZJRUQQABIeChpSRVNFVF9S\
-      RUFTT05fVE9LRU5fRVhQSVJFRBABEh4KGlJFU0VUX1JFQVNPTl9UT0tFTl9VTktOT1dOEAISLAooUkVTRVRfUkVBU09OX1NF\
-      UlZFUl9SRVNUT1JFRF9GUk9NX0JBQ0tVUBAEEh8KG1JFU0VUX1JFQVNPTl9BQ0NFU1NfQ0hBTkdFRBAFKrQBCgtDbG9zZVJl\
-      YXNvbhIcChhDTE9TRV9SRUFTT05fVU5TUEVDSUZJRUQQABIgChxDTE9TRV9SRUFTT05fU0VSVkVSX0RSQUlOSU5HEAESIAoc\
-      Q0xPU0VfUkVBU09OX1NFU1NJT05fUkVWT0tFRBAEEhgKFENMT1NFX1JFQVNPTl9NQVhfQUdFEAUSKQolQ0xPU0VfUkVBU09O\
-      X1JFUExBQ0VEX0JZX05FV0VSX1NUUkVBTRAGMpIfCg1SZWNvcmRTZXJ2aWNlEmgKD0NyZWF0ZUNvbnRhaW5lchIpLnZlbmNl\
-      am8ucmVjb3JkLnYxLkNyZWF0ZUNvbnRhaW5lclJlcXVlc3QaKi52ZW5jZWpvLnJlY29yZC52MS5DcmVhdGVDb250YWluZXJS\
-      ZXNwb25zZRJfCgxHZXRDb250YWluZXISJi52ZW5jZWpvLnJlY29yZC52MS5HZXRDb250YWluZXJSZXF1ZXN0GicudmVuY2Vq\
-      by5yZWNvcmQudjEuR2V0Q29udGFpbmVyUmVzcG9uc2USZQoOTGlzdENvbnRhaW5lcnMSKC52ZW5jZWpvLnJlY29yZC52MS5M\
-      aXN0Q29udGFpbmVyc1JlcXVlc3QaKS52ZW5jZWpvLnJlY29yZC52MS5MaXN0Q29udGFpbmVyc1Jlc3BvbnNlEmgKD1VwZGF0\
-      ZUNvbnRhaW5lchIpLnZlbmNlam8ucmVjb3JkLnYxLlVwZGF0ZUNvbnRhaW5lclJlcXVlc3QaKi52ZW5jZWpvLnJlY29yZC52\
-      MS5VcGRhdGVDb250YWluZXJSZXNwb25zZRJoCg9EZWxldGVDb250YWluZXISKS52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVD\
-      b250YWluZXJSZXF1ZXN0GioudmVuY2Vqby5yZWNvcmQudjEuRGVsZXRlQ29udGFpbmVyUmVzcG9uc2USVgoJR2V0U2NoZW1h\
-      EiMudmVuY2Vqby5yZWNvcmQudjEuR2V0U2NoZW1hUmVxdWVzdBokLnZlbmNlam8ucmVjb3JkLnYxLkdldFNjaGVtYVJlc3Bv\
-      bnNlEl8KDFVwZGF0ZVNjaGVtYRImLnZlbmNlam8ucmVjb3JkLnYxLlVwZGF0ZVNjaGVtYVJlcXVlc3QaJy52ZW5jZWpvLnJl\
-      Y29yZC52MS5VcGRhdGVTY2hlbWFSZXNwb25zZRJfCgxEZXBsb3lTY2hlbWESJi52ZW5jZWpvLnJlY29yZC52MS5EZXBsb3lT\
-      Y2hlbWFSZXF1ZXN0GicudmVuY2Vqby5yZWNvcmQudjEuRGVwbG95U2NoZW1hUmVzcG9uc2USawoQUmVzZXREZXZlbG9wbWVu\
-      dBIqLnZlbmNlam8ucmVjb3JkLnYxLlJlc2V0RGV2ZWxvcG1lbnRSZXF1ZXN0GisudmVuY2Vqby5yZWNvcmQudjEuUmVzZXRE\
-      ZXZlbG9wbWVudFJlc3BvbnNlElkKCkNyZWF0ZVpvbmUSJC52ZW5jZWpvLnJlY29yZC52MS5DcmVhdGVab25lUmVxdWVzdBol\
-      LnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVpvbmVSZXNwb25zZRJQCgdHZXRab25lEiEudmVuY2Vqby5yZWNvcmQudjEuR2V0\
-      Wm9uZVJlcXVlc3QaIi52ZW5jZWpvLnJlY29yZC52MS5HZXRab25lUmVzcG9uc2USVgoJTGlzdFpvbmVzEiMudmVuY2Vqby5y\
-      ZWNvcmQudjEuTGlzdFpvbmVzUmVxdWVzdBokLnZlbmNlam8ucmVjb3JkLnYxLkxpc3Rab25lc1Jlc3BvbnNlElkKCkRlbGV0\
-      ZVpvbmUSJC52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVab25lUmVxdWVzdBolLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVpv\
-      bmVSZXNwb25zZRJiCg1Nb2RpZnlSZWNvcmRzEicudmVuY2Vqby5yZWNvcmQudjEuTW9kaWZ5UmVjb3Jkc1JlcXVlc3QaKC52\
-      ZW5jZWpvLnJlY29yZC52MS5Nb2RpZnlSZWNvcmRzUmVzcG9uc2USVgoJR2V0UmVjb3JkEiMudmVuY2Vqby5yZWNvcmQudjEu\
-      R2V0UmVjb3JkUmVxdWVzdBokLnZlbmNlam8ucmVjb3JkLnYxLkdldFJlY29yZFJlc3BvbnNlEmIKDUxvb2t1cFJlY29yZHMS\
-      Jy52ZW5jZWpvLnJlY29yZC52MS5Mb29rdXBSZWNvcmRzUmVxdWVzdBooLnZlbmNlam8ucmVjb3JkLnYxLkxvb2t1cFJlY29y\
-      ZHNSZXNwb25zZRJfCgxRdWVyeVJlY29yZHMSJi52ZW5jZWpvLnJlY29yZC52MS5RdWVyeVJlY29yZHNSZXF1ZXN0GicudmVu\
-      Y2Vqby5yZWNvcmQudjEuUXVlcnlSZWNvcmRzUmVzcG9uc2USXwoMQ291bnRSZWNvcmRzEiYudmVuY2Vqby5yZWNvcmQudjEu\
-      Q291bnRSZWNvcmRzUmVxdWVzdBonLnZlbmNlam8ucmVjb3JkLnYxLkNvdW50UmVjb3Jkc1Jlc3BvbnNlEncKFEZldGNoRGF0\
-      YWJhc2VDaGFuZ2VzEi4udmVuY2Vqby5yZWNvcmQudjEuRmV0Y2hEYXRhYmFzZUNoYW5nZXNSZXF1ZXN0Gi8udmVuY2Vqby5y\
-      ZWNvcmQudjEuRmV0Y2hEYXRhYmFzZUNoYW5nZXNSZXNwb25zZRJrChBGZXRjaFpvbmVDaGFuZ2VzEioudmVuY2Vqby5yZWNv\
-      cmQudjEuRmV0Y2hab25lQ2hhbmdlc1JlcXVlc3QaKy52ZW5jZWpvLnJlY29yZC52MS5GZXRjaFpvbmVDaGFuZ2VzUmVzcG9u\
-      c2USXgoLVXBsb2FkQXNzZXQSJS52ZW5jZWpvLnJlY29yZC52MS5VcGxvYWRBc3NldFJlcXVlc3QaJi52ZW5jZWpvLnJlY29y\
-      ZC52MS5VcGxvYWRBc3NldFJlc3BvbnNlKAESZQoOR2V0QXNzZXRVcGxvYWQSKC52ZW5jZWpvLnJlY29yZC52MS5HZXRBc3Nl\
-      dFVwbG9hZFJlcXVlc3QaKS52ZW5jZWpvLnJlY29yZC52MS5HZXRBc3NldFVwbG9hZFJlc3BvbnNlEmQKDURvd25sb2FkQXNz\
-      ZXQSJy52ZW5jZWpvLnJlY29yZC52MS5Eb3dubG9hZEFzc2V0UmVxdWVzdBooLnZlbmNlam8ucmVjb3JkLnYxLkRvd25sb2Fk\
-      QXNzZXRSZXNwb25zZTABElMKCEdldFVzYWdlEiIudmVuY2Vqby5yZWNvcmQudjEuR2V0VXNhZ2VSZXF1ZXN0GiMudmVuY2Vq\
-      by5yZWNvcmQudjEuR2V0VXNhZ2VSZXNwb25zZRJkCg1FeHBvcnRSZWNvcmRzEicudmVuY2Vqby5yZWNvcmQudjEuRXhwb3J0\
-      UmVjb3Jkc1JlcXVlc3QaKC52ZW5jZWpvLnJlY29yZC52MS5FeHBvcnRSZWNvcmRzUmVzcG9uc2UwARJkCg1JbXBvcnRSZWNv\
-      cmRzEicudmVuY2Vqby5yZWNvcmQudjEuSW1wb3J0UmVjb3Jkc1JlcXVlc3QaKC52ZW5jZWpvLnJlY29yZC52MS5JbXBvcnRS\
-      ZWNvcmRzUmVzcG9uc2UoARJcCgtDcmVhdGVTaGFyZRIlLnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVNoYXJlUmVxdWVzdBom\
-      LnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVNoYXJlUmVzcG9uc2USUwoIR2V0U2hhcmUSIi52ZW5jZWpvLnJlY29yZC52MS5H\
-      ZXRTaGFyZVJlcXVlc3QaIy52ZW5jZWpvLnJlY29yZC52MS5HZXRTaGFyZVJlc3BvbnNlElkKCkxpc3RTaGFyZXMSJC52ZW5j\
-      ZWpvLnJlY29yZC52MS5MaXN0U2hhcmVzUmVxdWVzdBolLnZlbmNlam8ucmVjb3JkLnYxLkxpc3RTaGFyZXNSZXNwb25zZRJc\
-      CgtVcGRhdGVTaGFyZRIlLnZlbmNlam8ucmVjb3JkLnYxLlVwZGF0ZVNoYXJlUmVxdWVzdBomLnZlbmNlam8ucmVjb3JkLnYx\
-      LlVwZGF0ZVNoYXJlUmVzcG9uc2USXAoLRGVsZXRlU2hhcmUSJS52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVTaGFyZVJlcXVl\
-      c3QaJi52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVTaGFyZVJlc3BvbnNlEmsKEFJlc29sdmVTaGFyZUxpbmsSKi52ZW5jZWpv\
-      LnJlY29yZC52MS5SZXNvbHZlU2hhcmVMaW5rUmVxdWVzdBorLnZlbmNlam8ucmVjb3JkLnYxLlJlc29sdmVTaGFyZUxpbmtS\
-      ZXNwb25zZRJcCgtBY2NlcHRTaGFyZRIlLnZlbmNlam8ucmVjb3JkLnYxLkFjY2VwdFNoYXJlUmVxdWVzdBomLnZlbmNlam8u\
-      cmVjb3JkLnYxLkFjY2VwdFNoYXJlUmVzcG9uc2UScQoSQ3JlYXRlU3Vic2NyaXB0aW9uEiwudmVuY2Vqby5yZWNvcmQudjEu\
-      Q3JlYXRlU3Vic2NyaXB0aW9uUmVxdWVzdBotLnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVN1YnNjcmlwdGlvblJlc3BvbnNl\
-      EmgKD0dldFN1YnNjcmlwdGlvbhIpLnZlbmNlam8ucmVjb3JkLnYxLkdldFN1YnNjcmlwdGlvblJlcXVlc3QaKi52ZW5jZWpv\
-      LnJlY29yZC52MS5HZXRTdWJzY3JpcHRpb25SZXNwb25zZRJuChFMaXN0U3Vic2NyaXB0aW9ucxIrLnZlbmNlam8ucmVjb3Jk\
-      LnYxLkxpc3RTdWJzY3JpcHRpb25zUmVxdWVzdBosLnZlbmNlam8ucmVjb3JkLnYxLkxpc3RTdWJzY3JpcHRpb25zUmVzcG9u\
-      c2UScQoSRGVsZXRlU3Vic2NyaXB0aW9uEiwudmVuY2Vqby5yZWNvcmQudjEuRGVsZXRlU3Vic2NyaXB0aW9uUmVxdWVzdBot\
-      LnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVN1YnNjcmlwdGlvblJlc3BvbnNlElwKC0xpc3RGaXJpbmdzEiUudmVuY2Vqby5y\
-      ZWNvcmQudjEuTGlzdEZpcmluZ3NSZXF1ZXN0GiYudmVuY2Vqby5yZWNvcmQudjEuTGlzdEZpcmluZ3NSZXNwb25zZRJxChJB\
-      Y2tub3dsZWRnZUZpcmluZ3MSLC52ZW5jZWpvLnJlY29yZC52MS5BY2tub3dsZWRnZUZpcmluZ3NSZXF1ZXN0Gi0udmVuY2Vq\
-      by5yZWNvcmQudjEuQWNrbm93bGVkZ2VGaXJpbmdzUmVzcG9uc2USWAoJU3Vic2NyaWJlEiMudmVuY2Vqby5yZWNvcmQudjEu\
-      U3Vic2NyaWJlUmVxdWVzdBokLnZlbmNlam8ucmVjb3JkLnYxLlN1YnNjcmliZVJlc3BvbnNlMAFCawoVZGV2LnZlbmNlam8u\
-      cmVjb3JkLnYxUAFaJnZlbmNlam8uZXhhbXBsZS9nZW4vcmVjb3JkL3YxO3JlY29yZHYxqgIRVmVuY2Vqby5SZWNvcmQuVjHq\
-      AhNWZW5jZWpvOjpSZWNvcmQ6OlYxYgZwcm90bzM=
+      CgRldGFnGAIgASgJUgRldGFnIhQKEkRlbGV0ZVpvbmVSZXNwb25zZSpjCgtFbnZpcm9ubWVudBIbChdFTlZJUk9OTUVOVF9V\
+      TlNQRUNJRklFRBAAEhsKF0VOVklST05NRU5UX0RFVkVMT1BNRU5UEAESGgoWRU5WSVJPTk1FTlRfUFJPRFVDVElPThACKuQB\
+      CglGaWVsZFR5cGUSGgoWRklFTERfVFlQRV9VTlNQRUNJRklFRBAAEhUKEUZJRUxEX1RZUEVfU1RSSU5HEAESFAoQRklFTERf\
+      VFlQRV9JTlQ2NBACEhUKEUZJRUxEX1RZUEVfRE9VQkxFEAMSFAoQRklFTERfVFlQRV9CWVRFUxAEEhgKFEZJRUxEX1RZUEVf\
+      VElNRVNUQU1QEAUSFwoTRklFTERfVFlQRV9MT0NBVElPThAGEhgKFEZJRUxEX1RZUEVfUkVGRVJFTkNFEAcSFAoQRklFTERf\
+      VFlQRV9BU1NFVBAIKmoKClBlcm1pc3Npb24SGgoWUEVSTUlTU0lPTl9VTlNQRUNJRklFRBAAEhUKEVBFUk1JU1NJT05fQ1JF\
+      QVRFEAESEwoPUEVSTUlTU0lPTl9SRUFEEAISFAoQUEVSTUlTU0lPTl9XUklURRADKt8CChBTY2hlbWFDaGFuZ2VLaW5kEiIK\
+      HlNDSEVNQV9DSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEiEKHVNDSEVNQV9DSEFOR0VfS0lORF9UWVBFX0FEREVEEAESIwof\
+      U0NIRU1BX0NIQU5HRV9LSU5EX1RZUEVfUkVNT1ZFRBACEiIKHlNDSEVNQV9DSEFOR0VfS0lORF9GSUVMRF9BRERFRBADEiQK\
+      IFNDSEVNQV9DSEFOR0VfS0lORF9GSUVMRF9SRU1PVkVEEAQSJAogU0NIRU1BX0NIQU5HRV9LSU5EX0lOREVYX0NIQU5HRUQQ\
+      BRIkCiBTQ0hFTUFfQ0hBTkdFX0tJTkRfR1JBTlRfQ0hBTkdFRBAGEiMKH1NDSEVNQV9DSEFOR0VfS0lORF9ST0xFX0NIQU5H\
+      RUQQBxIkCiBTQ0hFTUFfQ0hBTkdFX0tJTkRfRklFTERfQ0hBTkdFRBAIKnAKD1JlZmVyZW5jZUFjdGlvbhIgChxSRUZFUkVO\
+      Q0VfQUNUSU9OX1VOU1BFQ0lGSUVEEAASGQoVUkVGRVJFTkNFX0FDVElPTl9OT05FEAESIAocUkVGRVJFTkNFX0FDVElPTl9E\
+      RUxFVEVfU0VMRhACKtgBCgpDb21wYXJhdG9yEhoKFkNPTVBBUkFUT1JfVU5TUEVDSUZJRUQQABIUChBDT01QQVJBVE9SX0VR\
+      VUFMEAESGAoUQ09NUEFSQVRPUl9OT1RfRVFVQUwQAhIYChRDT01QQVJBVE9SX0xFU1NfVEhBThADEiEKHUNPTVBBUkFUT1Jf\
+      TEVTU19USEFOX09SX0VRVUFMEAQSGwoXQ09NUEFSQVRPUl9HUkVBVEVSX1RIQU4QBRIkCiBDT01QQVJBVE9SX0dSRUFURVJf\
+      VEhBTl9PUl9FUVVBTBAGKqYBCgpTYXZlUG9saWN5EhsKF1NBVkVfUE9MSUNZX1VOU1BFQ0lGSUVEEAASKgomU0FWRV9QT0xJ\
+      Q1lfSUZfU0VSVkVSX1JFQ09SRF9VTkNIQU5HRUQQARIcChhTQVZFX1BPTElDWV9DSEFOR0VEX0tFWVMQAhIYChRTQVZFX1BP\
+      TElDWV9BTExfS0VZUxADEhcKE1NBVkVfUE9MSUNZX1JFUExBQ0UQBCqCAQoSWm9uZURlbGV0aW9uUmVhc29uEiQKIFpPTkVf\
+      REVMRVRJT05fUkVBU09OX1VOU1BFQ0lGSUVEEAASIAocWk9ORV9ERUxFVElPTl9SRUFTT05fREVMRVRFRBABEiQKIFpPTkVf\
+      REVMRVRJT05fUkVBU09OX0FDQ0VTU19MT1NUEAMqjwEKD1NoYXJlUGVybWlzc2lvbhIgChxTSEFSRV9QRVJNSVNTSU9OX1VO\
+      U1BFQ0lGSUVEEAASGQoVU0hBUkVfUEVSTUlTU0lPTl9OT05FEAESHgoaU0hBUkVfUEVSTUlTU0lPTl9SRUFEX09OTFkQAhIf\
+      ChtTSEFSRV9QRVJNSVNTSU9OX1JFQURfV1JJVEUQAyq4AQoPUGFydGljaXBhbnRSb2xlEiAKHFBBUlRJQ0lQQU5UX1JPTEVf\
+      VU5TUEVDSUZJRUQQABIaChZQQVJUSUNJUEFOVF9ST0xFX09XTkVSEAESIgoeUEFSVElDSVBBTlRfUk9MRV9BRE1JTklTVFJB\
+      VE9SEAISIQodUEFSVElDSVBBTlRfUk9MRV9QUklWQVRFX1VTRVIQAxIgChxQQVJUSUNJUEFOVF9ST0xFX1BVQkxJQ19VU0VS\
+      EAQqdAoQQWNjZXB0YW5jZVN0YXR1cxIhCh1BQ0NFUFRBTkNFX1NUQVRVU19VTlNQRUNJRklFRBAAEh0KGUFDQ0VQVEFOQ0Vf\
+      U1RBVFVTX1BFTkRJTkcQARIeChpBQ0NFUFRBTkNFX1NUQVRVU19BQ0NFUFRFRBACKmYKB0ZpcmVzT24SGAoURklSRVNfT05f\
+      VU5TUEVDSUZJRUQQABIVChFGSVJFU19PTl9DUkVBVElPThABEhMKD0ZJUkVTX09OX1VQREFURRACEhUKEUZJUkVTX09OX0RF\
+      TEVUSU9OEAMqugEKC1Jlc2V0UmVhc29uEhwKGFJFU0VUX1JFQVNPTl9VTlNQRUNJRklFRBAAEh4KGlJFU0VUX1JFQVNPTl9U\
+      T0tFTl9FWFBJUkVEEAESHgoaUkVTRVRfUkVBU09OX1RPS0VOX1VOS05PV04QAhIsCihSRVNFVF9SRUFTT05fU0VSVkVSX1JF\
+      U1RPUkVEX0ZST01fQkFDS1VQEAQSHwobUkVTRVRfUkVBU09OX0FDQ0VTU19DSEFOR0VEEAUqtAEKC0Nsb3NlUmVhc29uEhwK\
+      GENMT1NFX1JFQVNPTl9VTlNQRUNJRklFRBAAEiAKHENMT1NFX1JFQVNPTl9TRVJWRVJfRFJBSU5JTkcQARIgChxDTE9TRV9S\
+      RUFTT05fU0VTU0lPTl9SRVZPS0VEEAQSGAoUQ0xPU0VfUkVBU09OX01BWF9BR0UQBRIpCiVDTE9TRV9SRUFTT05fUkVQTEFD\
+      RURfQllfTkVXRVJfU1RSRUFNEAYyxh0KDVJlY29yZFNlcnZpY2USaAoPQ3JlYXRlQ29udGFpbmVyEikudmVuY2Vqby5yZWNv\
+      cmQudjEuQ3JlYXRlQ29udGFpbmVyUmVxdWVzdBoqLnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZUNvbnRhaW5lclJlc3BvbnNl\
+      El8KDEdldENvbnRhaW5lchImLnZlbmNlam8ucmVjb3JkLnYxLkdldENvbnRhaW5lclJlcXVlc3QaJy52ZW5jZWpvLnJlY29y\
+      ZC52MS5HZXRDb250YWluZXJSZXNwb25zZRJlCg5MaXN0Q29udGFpbmVycxIoLnZlbmNlam8ucmVjb3JkLnYxLkxpc3RDb250\
+      YWluZXJzUmVxdWVzdBopLnZlbmNlam8ucmVjb3JkLnYxLkxpc3RDb250YWluZXJzUmVzcG9uc2USaAoPVXBkYXRlQ29udGFp\
+      bmVyEikudmVuY2Vqby5yZWNvcmQudjEuVXBkYXRlQ29udGFpbmVyUmVxdWVzdBoqLnZlbmNlam8ucmVjb3JkLnYxLlVwZGF0\
+      ZUNvbnRhaW5lclJlc3BvbnNlEmgKD0RlbGV0ZUNvbnRhaW5lchIpLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZUNvbnRhaW5l\
+      clJlcXVlc3QaKi52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVDb250YWluZXJSZXNwb25zZRJWCglHZXRTY2hlbWESIy52ZW5j\
+      ZWpvLnJlY29yZC52MS5HZXRTY2hlbWFSZXF1ZXN0GiQudmVuY2Vqby5yZWNvcmQudjEuR2V0U2NoZW1hUmVzcG9uc2USXwoM\
+      VXBkYXRlU2NoZW1hEiYudmVuY2Vqby5yZWNvcmQudjEuVXBkYXRlU2NoZW1hUmVxdWVzdBonLnZlbmNlam8ucmVjb3JkLnYx\
+      LlVwZGF0ZVNjaGVtYVJlc3BvbnNlEl8KDERlcGxveVNjaGVtYRImLnZlbmNlam8ucmVjb3JkLnYxLkRlcGxveVNjaGVtYVJl\
+      cXVlc3QaJy52ZW5jZWpvLnJlY29yZC52MS5EZXBsb3lTY2hlbWFSZXNwb25zZRJrChBSZXNldERldmVsb3BtZW50EioudmVu\
+      Y2Vqby5yZWNvcmQudjEuUmVzZXREZXZlbG9wbWVudFJlcXVlc3QaKy52ZW5jZWpvLnJlY29yZC52MS5SZXNldERldmVsb3Bt\
+      ZW50UmVzcG9uc2USWQoKQ3JlYXRlWm9uZRIkLnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVpvbmVSZXF1ZXN0GiUudmVuY2Vq\
+      by5yZWNvcmQudjEuQ3JlYXRlWm9uZVJlc3BvbnNlElAKB0dldFpvbmUSIS52ZW5jZWpvLnJlY29yZC52MS5HZXRab25lUmVx\
+      dWVzdBoiLnZlbmNlam8ucmVjb3JkLnYxLkdldFpvbmVSZXNwb25zZRJWCglMaXN0Wm9uZXMSIy52ZW5jZWpvLnJlY29yZC52\
+      MS5MaXN0Wm9uZXNSZXF1ZXN0GiQudmVuY2Vqby5yZWNvcmQudjEuTGlzdFpvbmVzUmVzcG9uc2USWQoKRGVsZXRlWm9uZRIk\
+      LnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVpvbmVSZXF1ZXN0GiUudmVuY2Vqby5yZWNvcmQudjEuRGVsZXRlWm9uZVJlc3Bv\
+      bnNlEmIKDU1vZGlmeVJlY29yZHMSJy52ZW5jZWpvLnJlY29yZC52MS5Nb2RpZnlSZWNvcmRzUmVxdWVzdBooLnZlbmNlam8u\
+      cmVjb3JkLnYxLk1vZGlmeVJlY29yZHNSZXNwb25zZRJWCglHZXRSZWNvcmQSIy52ZW5jZWpvLnJlY29yZC52MS5HZXRSZWNv\
+      cmRSZXF1ZXN0GiQudmVuY2Vqby5yZWNvcmQudjEuR2V0UmVjb3JkUmVzcG9uc2USYgoNTG9va3VwUmVjb3JkcxInLnZlbmNl\
+      am8ucmVjb3JkLnYxLkxvb2t1cFJlY29yZHNSZXF1ZXN0GigudmVuY2Vqby5yZWNvcmQudjEuTG9va3VwUmVjb3Jkc1Jlc3Bv\
+      bnNlEl8KDFF1ZXJ5UmVjb3JkcxImLnZlbmNlam8ucmVjb3JkLnYxLlF1ZXJ5UmVjb3Jkc1JlcXVlc3QaJy52ZW5jZWpvLnJl\
+      Y29yZC52MS5RdWVyeVJlY29yZHNSZXNwb25zZRJfCgxDb3VudFJlY29yZHMSJi52ZW5jZWpvLnJlY29yZC52MS5Db3VudFJl\
+      Y29yZHNSZXF1ZXN0GicudmVuY2Vqby5yZWNvcmQudjEuQ291bnRSZWNvcmRzUmVzcG9uc2USdwoURmV0Y2hEYXRhYmFzZUNo\
+      YW5nZXMSLi52ZW5jZWpvLnJlY29yZC52MS5GZXRjaERhdGFiYXNlQ2hhbmdlc1JlcXVlc3QaLy52ZW5jZWpvLnJlY29yZC52\
+      MS5GZXRjaERhdGFiYXNlQ2hhbmdlc1Jlc3BvbnNlEmsKEEZldGNoWm9uZUNoYW5nZXMSKi52ZW5jZWpvLnJlY29yZC52MS5G\
+      ZXRjaFpvbmVDaGFuZ2VzUmVxdWVzdBorLnZlbmNlam8ucmVjb3JkLnYxLkZldGNoWm9uZUNoYW5nZXNSZXNwb25zZRJeCgtV\
+      cGxvYWRBc3NldBIlLnZlbmNlam8ucmVjb3JkLnYxLlVwbG9hZEFzc2V0UmVxdWVzdBomLnZlbmNlam8ucmVjb3JkLnYxLlVw\
+      bG9hZEFzc2V0UmVzcG9uc2UoARJlCg5HZXRBc3NldFVwbG9hZBIoLnZlbmNlam8ucmVjb3JkLnYxLkdldEFzc2V0VXBsb2Fk\
+      UmVxdWVzdBopLnZlbmNlam8ucmVjb3JkLnYxLkdldEFzc2V0VXBsb2FkUmVzcG9uc2USZAoNRG93bmxvYWRBc3NldBInLnZl\
+      bmNlam8ucmVjb3JkLnYxLkRvd25sb2FkQXNzZXRSZXF1ZXN0GigudmVuY2Vqby5yZWNvcmQudjEuRG93bmxvYWRBc3NldFJl\
+      c3BvbnNlMAESUwoIR2V0VXNhZ2USIi52ZW5jZWpvLnJlY29yZC52MS5HZXRVc2FnZVJlcXVlc3QaIy52ZW5jZWpvLnJlY29y\
+      ZC52MS5HZXRVc2FnZVJlc3BvbnNlElwKC0NyZWF0ZVNoYXJlEiUudmVuY2Vqby5yZWNvcmQudjEuQ3JlYXRlU2hhcmVSZXF1\
+      ZXN0GiYudmVuY2Vqby5yZWNvcmQudjEuQ3JlYXRlU2hhcmVSZXNwb25zZRJTCghHZXRTaGFyZRIiLnZlbmNlam8ucmVjb3Jk\
+      LnYxLkdldFNoYXJlUmVxdWVzdBojLnZlbmNlam8ucmVjb3JkLnYxLkdldFNoYXJlUmVzcG9uc2USWQoKTGlzdFNoYXJlcxIk\
+      LnZlbmNlam8ucmVjb3JkLnYxLkxpc3RTaGFyZXNSZXF1ZXN0GiUudmVuY2Vqby5yZWNvcmQudjEuTGlzdFNoYXJlc1Jlc3Bv\
+      bnNlElwKC1VwZGF0ZVNoYXJlEiUudmVuY2Vqby5yZWNvcmQudjEuVXBkYXRlU2hhcmVSZXF1ZXN0GiYudmVuY2Vqby5yZWNv\
+      cmQudjEuVXBkYXRlU2hhcmVSZXNwb25zZRJcCgtEZWxldGVTaGFyZRIlLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVNoYXJl\
+      UmVxdWVzdBomLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVNoYXJlUmVzcG9uc2USawoQUmVzb2x2ZVNoYXJlTGluaxIqLnZl\
+      bmNlam8ucmVjb3JkLnYxLlJlc29sdmVTaGFyZUxpbmtSZXF1ZXN0GisudmVuY2Vqby5yZWNvcmQudjEuUmVzb2x2ZVNoYXJl\
+      TGlua1Jlc3BvbnNlElwKC0FjY2VwdFNoYXJlEiUudmVuY2Vqby5yZWNvcmQudjEuQWNjZXB0U2hhcmVSZXF1ZXN0GiYudmVu\
+      Y2Vqby5yZWNvcmQudjEuQWNjZXB0U2hhcmVSZXNwb25zZRJxChJDcmVhdGVTdWJzY3JpcHRpb24SLC52ZW5jZWpvLnJlY29y\
+      ZC52MS5DcmVhdGVTdWJzY3JpcHRpb25SZXF1ZXN0Gi0udmVuY2Vqby5yZWNvcmQudjEuQ3JlYXRlU3Vic2NyaXB0aW9uUmVz\
+      cG9uc2USaAoPR2V0U3Vic2NyaXB0aW9uEikudmVuY2Vqby5yZWNvcmQudjEuR2V0U3Vic2NyaXB0aW9uUmVxdWVzdBoqLnZl\
+      bmNlam8ucmVjb3JkLnYxLkdldFN1YnNjcmlwdGlvblJlc3BvbnNlEm4KEUxpc3RTdWJzY3JpcHRpb25zEisudmVuY2Vqby5y\
+      ZWNvcmQudjEuTGlzdFN1YnNjcmlwdGlvbnNSZXF1ZXN0GiwudmVuY2Vqby5yZWNvcmQudjEuTGlzdFN1YnNjcmlwdGlvbnNS\
+      ZXNwb25zZRJxChJEZWxldGVTdWJzY3JpcHRpb24SLC52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVTdWJzY3JpcHRpb25SZXF1\
+      ZXN0Gi0udmVuY2Vqby5yZWNvcmQudjEuRGVsZXRlU3Vic2NyaXB0aW9uUmVzcG9uc2USXAoLTGlzdEZpcmluZ3MSJS52ZW5j\
+      ZWpvLnJlY29yZC52MS5MaXN0RmlyaW5nc1JlcXVlc3QaJi52ZW5jZWpvLnJlY29yZC52MS5MaXN0RmlyaW5nc1Jlc3BvbnNl\
+      EnEKEkFja25vd2xlZGdlRmlyaW5ncxIsLnZlbmNlam8ucmVjb3JkLnYxLkFja25vd2xlZGdlRmlyaW5nc1JlcXVlc3QaLS52\
+      ZW5jZWpvLnJlY29yZC52MS5BY2tub3dsZWRnZUZpcmluZ3NSZXNwb25zZRJYCglTdWJzY3JpYmUSIy52ZW5jZWpvLnJlY29y\
+      ZC52MS5TdWJzY3JpYmVSZXF1ZXN0GiQudmVuY2Vqby5yZWNvcmQudjEuU3Vic2NyaWJlUmVzcG9uc2UwAUJrChVkZXYudmVu\
+      Y2Vqby5yZWNvcmQudjFQAVomdmVuY2Vqby5leGFtcGxlL2dlbi9yZWNvcmQvdjE7cmVjb3JkdjGqAhFWZW5jZWpvLlJlY29y\
+      ZC5WMeoCE1ZlbmNlam86OlJlY29yZDo6VjFiBnByb3RvMw==
       """,
     dependencies: { [VencejoProtobuf::Google.anyProto, VencejoProtobuf::Google.durationProto, VencejoProtobuf::Google.fieldMaskProto, VencejoProtobuf::Google.timestampProto] }
   )
@@ -592,9 +571,9 @@ extension Record {
     struct Storage: Swift::Sendable {
       var name: Swift::String
       var displayName: Swift::String
-      var environment: VencejoAPI::Record.Environment
+      var environment: VencejoMessages::Record.Environment
       var administrators: [Swift::String]
-      var limits: VencejoAPI::Record.Limits?
+      var limits: VencejoMessages::Record.Limits?
       var createTime: VencejoProtobuf::Google.Timestamp?
       var updateTime: VencejoProtobuf::Google.Timestamp?
       var etag: Swift::String
@@ -642,7 +621,7 @@ extension Record {
       _modify { yield &self.storage.value.displayName }
     }
     /// Which of its two schemas counts. Unspecified means DEVELOPMENT.
-    public var environment: VencejoAPI::Record.Environment {
+    public var environment: VencejoMessages::Record.Environment {
       get { self.storage.value.environment }
       _modify { yield &self.storage.value.environment }
     }
@@ -652,7 +631,7 @@ extension Record {
       get { self.storage.value.administrators }
       _modify { yield &self.storage.value.administrators }
     }
-    public var limits: VencejoAPI::Record.Limits? {
+    public var limits: VencejoMessages::Record.Limits? {
       get { self.storage.value.limits }
       _modify { yield &self.storage.value.limits }
     }
@@ -674,16 +653,16 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Container" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", displayName: "", environment: .init(rawValue: 0), administrators: [], limits: nil, createTime: nil, updateTime: nil, etag: "", unknownFields: .init()))
     }
     public init(
       name: Swift::String = "",
       displayName: Swift::String = "",
-      environment: VencejoAPI::Record.Environment = .init(rawValue: 0),
+      environment: VencejoMessages::Record.Environment = .init(rawValue: 0),
       administrators: [Swift::String] = [],
-      limits: VencejoAPI::Record.Limits? = nil,
+      limits: VencejoMessages::Record.Limits? = nil,
       createTime: VencejoProtobuf::Google.Timestamp? = nil,
       updateTime: VencejoProtobuf::Google.Timestamp? = nil,
       etag: Swift::String = ""
@@ -713,7 +692,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Limits" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.maxOperationsPerRequest = 0
       self.maxRequestBytes = 0
@@ -786,13 +765,13 @@ extension Record {
   }
 
   public struct Schema: VencejoProtobuf::Message {
-    public var recordTypes: [VencejoAPI::Record.RecordType]
-    public var securityRoles: [VencejoAPI::Record.SecurityRole]
+    public var recordTypes: [VencejoMessages::Record.RecordType]
+    public var securityRoles: [VencejoMessages::Record.SecurityRole]
     public var etag: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Schema" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.recordTypes = []
       self.securityRoles = []
@@ -800,8 +779,8 @@ extension Record {
       self.unknownFields = .init()
     }
     public init(
-      recordTypes: [VencejoAPI::Record.RecordType] = [],
-      securityRoles: [VencejoAPI::Record.SecurityRole] = [],
+      recordTypes: [VencejoMessages::Record.RecordType] = [],
+      securityRoles: [VencejoMessages::Record.SecurityRole] = [],
       etag: Swift::String = ""
     ) {
       self.recordTypes = recordTypes
@@ -833,14 +812,14 @@ extension Record {
 
   public struct RecordType: VencejoProtobuf::Message {
     public var recordType: Swift::String
-    public var fields: [VencejoAPI::Record.Field]
+    public var fields: [VencejoMessages::Record.Field]
     /// None given: READ for _world, CREATE for _authenticated, READ and WRITE for
     /// _creator.
-    public var grants: [VencejoAPI::Record.Grant]
+    public var grants: [VencejoMessages::Record.Grant]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordType" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.recordType = ""
       self.fields = []
@@ -849,8 +828,8 @@ extension Record {
     }
     public init(
       recordType: Swift::String = "",
-      fields: [VencejoAPI::Record.Field] = [],
-      grants: [VencejoAPI::Record.Grant] = []
+      fields: [VencejoMessages::Record.Field] = [],
+      grants: [VencejoMessages::Record.Grant] = []
     ) {
       self.recordType = recordType
       self.fields = fields
@@ -882,7 +861,7 @@ extension Record {
   public struct Field: VencejoProtobuf::Message {
     /// [A-Za-z][A-Za-z0-9_]*, at most 255 characters.
     public var field: Swift::String
-    public var type: VencejoAPI::Record.FieldType
+    public var type: VencejoMessages::Record.FieldType
     public var list: Swift::Bool
     public var queryable: Swift::Bool
     public var sortable: Swift::Bool
@@ -892,7 +871,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Field" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.field = ""
       self.type = .init(rawValue: 0)
@@ -905,7 +884,7 @@ extension Record {
     }
     public init(
       field: Swift::String = "",
-      type: VencejoAPI::Record.FieldType = .init(rawValue: 0),
+      type: VencejoMessages::Record.FieldType = .init(rawValue: 0),
       list: Swift::Bool = false,
       queryable: Swift::Bool = false,
       sortable: Swift::Bool = false,
@@ -976,11 +955,11 @@ extension Record {
     /// `_world`, `_authenticated` (CloudKit's _icloud), `_creator`, or a role of
     /// the schema.
     public var role: Swift::String
-    public var permissions: [VencejoAPI::Record.Permission]
+    public var permissions: [VencejoMessages::Record.Permission]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Grant" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.role = ""
       self.permissions = []
@@ -988,7 +967,7 @@ extension Record {
     }
     public init(
       role: Swift::String = "",
-      permissions: [VencejoAPI::Record.Permission] = []
+      permissions: [VencejoMessages::Record.Permission] = []
     ) {
       self.role = role
       self.permissions = permissions
@@ -1001,7 +980,7 @@ extension Record {
         switch tag {
         case 0: return
         case 10: self.role = reader.string()
-        case 16, 18: reader.list(VencejoProtobuf::Wire.Enum<VencejoAPI::Record.Permission>.self, tag, into: &self.permissions)
+        case 16, 18: reader.list(VencejoProtobuf::Wire.Enum<VencejoMessages::Record.Permission>.self, tag, into: &self.permissions)
         default: reader.unknown(tag, into: &self.unknownFields)
         }
       }
@@ -1009,7 +988,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      writer.packed(VencejoProtobuf::Wire.Enum<VencejoAPI::Record.Permission>.self, 18, self.permissions)
+      writer.packed(VencejoProtobuf::Wire.Enum<VencejoMessages::Record.Permission>.self, 18, self.permissions)
       if !self.role.isEmpty { writer.string(10, self.role) }
     }
   }
@@ -1021,7 +1000,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.SecurityRole" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.role = ""
       self.users = []
@@ -1057,11 +1036,11 @@ extension Record {
 
   public struct CreateContainerRequest: VencejoProtobuf::Message {
     public var containerId: Swift::String
-    public var container: VencejoAPI::Record.Container?
+    public var container: VencejoMessages::Record.Container?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateContainerRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.containerId = ""
       self.container = nil
@@ -1069,7 +1048,7 @@ extension Record {
     }
     public init(
       containerId: Swift::String = "",
-      container: VencejoAPI::Record.Container? = nil
+      container: VencejoMessages::Record.Container? = nil
     ) {
       self.containerId = containerId
       self.container = container
@@ -1096,17 +1075,17 @@ extension Record {
   }
 
   public struct CreateContainerResponse: VencejoProtobuf::Message {
-    public var container: VencejoAPI::Record.Container?
+    public var container: VencejoMessages::Record.Container?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateContainerResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = nil
       self.unknownFields = .init()
     }
     public init(
-      container: VencejoAPI::Record.Container? = nil
+      container: VencejoMessages::Record.Container? = nil
     ) {
       self.container = container
       self.unknownFields = .init()
@@ -1134,7 +1113,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetContainerRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -1172,17 +1151,17 @@ extension Record {
   }
 
   public struct GetContainerResponse: VencejoProtobuf::Message {
-    public var container: VencejoAPI::Record.Container?
+    public var container: VencejoMessages::Record.Container?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetContainerResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = nil
       self.unknownFields = .init()
     }
     public init(
-      container: VencejoAPI::Record.Container? = nil
+      container: VencejoMessages::Record.Container? = nil
     ) {
       self.container = container
       self.unknownFields = .init()
@@ -1211,7 +1190,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListContainersRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.pageSize = 0
       self.pageToken = ""
@@ -1256,19 +1235,19 @@ extension Record {
   }
 
   public struct ListContainersResponse: VencejoProtobuf::Message {
-    public var containers: [VencejoAPI::Record.Container]
+    public var containers: [VencejoMessages::Record.Container]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListContainersResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.containers = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      containers: [VencejoAPI::Record.Container] = [],
+      containers: [VencejoMessages::Record.Container] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.containers = containers
@@ -1296,20 +1275,20 @@ extension Record {
   }
 
   public struct UpdateContainerRequest: VencejoProtobuf::Message {
-    public var container: VencejoAPI::Record.Container?
+    public var container: VencejoMessages::Record.Container?
     /// Of display_name, environment, administrators, limits.
     public var updateMask: VencejoProtobuf::Google.FieldMask?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateContainerRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = nil
       self.updateMask = nil
       self.unknownFields = .init()
     }
     public init(
-      container: VencejoAPI::Record.Container? = nil,
+      container: VencejoMessages::Record.Container? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil
     ) {
       self.container = container
@@ -1337,17 +1316,17 @@ extension Record {
   }
 
   public struct UpdateContainerResponse: VencejoProtobuf::Message {
-    public var container: VencejoAPI::Record.Container?
+    public var container: VencejoMessages::Record.Container?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateContainerResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = nil
       self.unknownFields = .init()
     }
     public init(
-      container: VencejoAPI::Record.Container? = nil
+      container: VencejoMessages::Record.Container? = nil
     ) {
       self.container = container
       self.unknownFields = .init()
@@ -1378,7 +1357,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteContainerRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.etag = ""
@@ -1433,7 +1412,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteContainerResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -1463,11 +1442,11 @@ extension Record {
     /// Format: containers/{container}
     public var container: Swift::String
     /// Unspecified: the one that counts.
-    public var environment: VencejoAPI::Record.Environment
+    public var environment: VencejoMessages::Record.Environment
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetSchemaRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = ""
       self.environment = .init(rawValue: 0)
@@ -1475,7 +1454,7 @@ extension Record {
     }
     public init(
       container: Swift::String = "",
-      environment: VencejoAPI::Record.Environment = .init(rawValue: 0)
+      environment: VencejoMessages::Record.Environment = .init(rawValue: 0)
     ) {
       self.container = container
       self.environment = environment
@@ -1512,20 +1491,20 @@ extension Record {
   }
 
   public struct GetSchemaResponse: VencejoProtobuf::Message {
-    public var schema: VencejoAPI::Record.Schema?
+    public var schema: VencejoMessages::Record.Schema?
     /// The same in CloudKit's schema language, to be kept under version control.
     public var schemaText: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetSchemaResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.schema = nil
       self.schemaText = ""
       self.unknownFields = .init()
     }
     public init(
-      schema: VencejoAPI::Record.Schema? = nil,
+      schema: VencejoMessages::Record.Schema? = nil,
       schemaText: Swift::String = ""
     ) {
       self.schema = schema
@@ -1567,7 +1546,7 @@ extension Record {
           case 0: return
           case 10: self.container = reader.string()
           case 18:
-            var value = VencejoAPI::Record.Schema()
+            var value = VencejoMessages::Record.Schema()
             if case .schema(let old)? = self.source { value = old }
             self.source = nil
             reader.message(into: &value)
@@ -1617,7 +1596,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateSchemaRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(container: "", source: nil, validateOnly: false, etag: "", unknownFields: .init()))
     }
@@ -1640,26 +1619,26 @@ extension Record {
     }
 
     public enum Source: VencejoProtobuf::OneofValue {
-      case schema(VencejoAPI::Record.Schema)
+      case schema(VencejoMessages::Record.Schema)
       case schemaText(Swift::String)
     }
   }
 
   public struct UpdateSchemaResponse: VencejoProtobuf::Message {
-    public var schema: VencejoAPI::Record.Schema?
-    public var changes: [VencejoAPI::Record.SchemaChange]
+    public var schema: VencejoMessages::Record.Schema?
+    public var changes: [VencejoMessages::Record.SchemaChange]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateSchemaResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.schema = nil
       self.changes = []
       self.unknownFields = .init()
     }
     public init(
-      schema: VencejoAPI::Record.Schema? = nil,
-      changes: [VencejoAPI::Record.SchemaChange] = []
+      schema: VencejoMessages::Record.Schema? = nil,
+      changes: [VencejoMessages::Record.SchemaChange] = []
     ) {
       self.schema = schema
       self.changes = changes
@@ -1686,7 +1665,7 @@ extension Record {
   }
 
   public struct SchemaChange: VencejoProtobuf::Message {
-    public var kind: VencejoAPI::Record.SchemaChangeKind
+    public var kind: VencejoMessages::Record.SchemaChangeKind
     public var recordType: Swift::String
     public var field: Swift::String
     public var description: Swift::String
@@ -1695,7 +1674,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.SchemaChange" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.kind = .init(rawValue: 0)
       self.recordType = ""
@@ -1705,7 +1684,7 @@ extension Record {
       self.unknownFields = .init()
     }
     public init(
-      kind: VencejoAPI::Record.SchemaChangeKind = .init(rawValue: 0),
+      kind: VencejoMessages::Record.SchemaChangeKind = .init(rawValue: 0),
       recordType: Swift::String = "",
       field: Swift::String = "",
       description: Swift::String = "",
@@ -1766,7 +1745,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeploySchemaRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = ""
       self.validateOnly = false
@@ -1811,17 +1790,17 @@ extension Record {
   }
 
   public struct DeploySchemaResponse: VencejoProtobuf::Message {
-    public var changes: [VencejoAPI::Record.SchemaChange]
+    public var changes: [VencejoMessages::Record.SchemaChange]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeploySchemaResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.changes = []
       self.unknownFields = .init()
     }
     public init(
-      changes: [VencejoAPI::Record.SchemaChange] = []
+      changes: [VencejoMessages::Record.SchemaChange] = []
     ) {
       self.changes = changes
       self.unknownFields = .init()
@@ -1849,7 +1828,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResetDevelopmentRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = ""
       self.unknownFields = .init()
@@ -1890,7 +1869,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResetDevelopmentResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -1920,7 +1899,7 @@ extension Record {
     struct Storage: Swift::Sendable {
       var name: Swift::String
       var owner: Swift::String
-      var capabilities: VencejoAPI::Record.ZoneCapabilities?
+      var capabilities: VencejoMessages::Record.ZoneCapabilities?
       var createTime: VencejoProtobuf::Google.Timestamp?
       var updateTime: VencejoProtobuf::Google.Timestamp?
       var changeToken: Swift::String
@@ -1967,7 +1946,7 @@ extension Record {
       get { self.storage.value.owner }
       _modify { yield &self.storage.value.owner }
     }
-    public var capabilities: VencejoAPI::Record.ZoneCapabilities? {
+    public var capabilities: VencejoMessages::Record.ZoneCapabilities? {
       get { self.storage.value.capabilities }
       _modify { yield &self.storage.value.capabilities }
     }
@@ -1994,14 +1973,14 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Zone" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", owner: "", capabilities: nil, createTime: nil, updateTime: nil, changeToken: "", etag: "", unknownFields: .init()))
     }
     public init(
       name: Swift::String = "",
       owner: Swift::String = "",
-      capabilities: VencejoAPI::Record.ZoneCapabilities? = nil,
+      capabilities: VencejoMessages::Record.ZoneCapabilities? = nil,
       createTime: VencejoProtobuf::Google.Timestamp? = nil,
       updateTime: VencejoProtobuf::Google.Timestamp? = nil,
       changeToken: Swift::String = "",
@@ -2028,7 +2007,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneCapabilities" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.atomic = false
       self.fetchChanges = false
@@ -2083,13 +2062,13 @@ extension Record {
     struct Storage: Swift::Sendable {
       var name: Swift::String
       var recordType: Swift::String
-      var fields: [Swift::String: VencejoAPI::Record.Value]
+      var fields: [Swift::String: VencejoMessages::Record.Value]
       var changeTag: Swift::String
       var createTime: VencejoProtobuf::Google.Timestamp?
       var updateTime: VencejoProtobuf::Google.Timestamp?
       var creator: Swift::String
       var lastModifier: Swift::String
-      var parent: VencejoAPI::Record.Reference?
+      var parent: VencejoMessages::Record.Reference?
       var share: Swift::String
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
@@ -2100,7 +2079,7 @@ extension Record {
           case 0: return
           case 10: self.name = reader.string()
           case 18: self.recordType = reader.string()
-          case 26: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoAPI::Record.Value>.self, into: &self.fields, &self.unknownFields)
+          case 26: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoMessages::Record.Value>.self, into: &self.fields, &self.unknownFields)
           case 34: self.changeTag = reader.string()
           case 42: reader.message(into: &self.createTime)
           case 50: reader.message(into: &self.updateTime)
@@ -2122,7 +2101,7 @@ extension Record {
         if let value = fields.value.updateTime { writer.message(50, value) }
         if let value = fields.value.createTime { writer.message(42, value) }
         if !fields.value.changeTag.isEmpty { writer.string(34, fields.value.changeTag) }
-        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoAPI::Record.Value>.self, 26, fields.value.fields)
+        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoMessages::Record.Value>.self, 26, fields.value.fields)
         if !fields.value.recordType.isEmpty { writer.string(18, fields.value.recordType) }
         if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
       }
@@ -2139,7 +2118,7 @@ extension Record {
       get { self.storage.value.recordType }
       _modify { yield &self.storage.value.recordType }
     }
-    public var fields: [Swift::String: VencejoAPI::Record.Value] {
+    public var fields: [Swift::String: VencejoMessages::Record.Value] {
       get { self.storage.value.fields }
       _modify { yield &self.storage.value.fields }
     }
@@ -2168,7 +2147,7 @@ extension Record {
     /// Decides the hierarchy that a share covers. Must exist, in the same zone.
     /// A save without one leaves it, unless the policy is REPLACE or changed_keys
     /// has ___parent.
-    public var parent: VencejoAPI::Record.Reference? {
+    public var parent: VencejoMessages::Record.Reference? {
       get { self.storage.value.parent }
       _modify { yield &self.storage.value.parent }
     }
@@ -2183,20 +2162,20 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Record" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", recordType: "", fields: [:], changeTag: "", createTime: nil, updateTime: nil, creator: "", lastModifier: "", parent: nil, share: "", unknownFields: .init()))
     }
     public init(
       name: Swift::String = "",
       recordType: Swift::String = "",
-      fields: [Swift::String: VencejoAPI::Record.Value] = [:],
+      fields: [Swift::String: VencejoMessages::Record.Value] = [:],
       changeTag: Swift::String = "",
       createTime: VencejoProtobuf::Google.Timestamp? = nil,
       updateTime: VencejoProtobuf::Google.Timestamp? = nil,
       creator: Swift::String = "",
       lastModifier: Swift::String = "",
-      parent: VencejoAPI::Record.Reference? = nil,
+      parent: VencejoMessages::Record.Reference? = nil,
       share: Swift::String = ""
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(name: name, recordType: recordType, fields: fields, changeTag: changeTag, createTime: createTime, updateTime: updateTime, creator: creator, lastModifier: lastModifier, parent: parent, share: share, unknownFields: .init()))
@@ -2233,25 +2212,25 @@ extension Record {
             reader.message(into: &value)
             self.kind = .timestampValue(value)
           case 50:
-            var value = VencejoAPI::Record.Location()
+            var value = VencejoMessages::Record.Location()
             if case .locationValue(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .locationValue(value)
           case 58:
-            var value = VencejoAPI::Record.Reference()
+            var value = VencejoMessages::Record.Reference()
             if case .referenceValue(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .referenceValue(value)
           case 66:
-            var value = VencejoAPI::Record.Asset()
+            var value = VencejoMessages::Record.Asset()
             if case .assetValue(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .assetValue(value)
           case 74:
-            var value = VencejoAPI::Record.ListValue()
+            var value = VencejoMessages::Record.ListValue()
             if case .listValue(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
@@ -2289,7 +2268,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Value" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(kind: nil, unknownFields: .init()))
     }
@@ -2315,26 +2294,26 @@ extension Record {
       case bytesValue([Swift::UInt8])
       /// Microsecond precision; finer digits are dropped.
       case timestampValue(VencejoProtobuf::Google.Timestamp)
-      case locationValue(VencejoAPI::Record.Location)
-      case referenceValue(VencejoAPI::Record.Reference)
-      case assetValue(VencejoAPI::Record.Asset)
+      case locationValue(VencejoMessages::Record.Location)
+      case referenceValue(VencejoMessages::Record.Reference)
+      case assetValue(VencejoMessages::Record.Asset)
       /// Elements have one type; no list of lists.
-      case listValue(VencejoAPI::Record.ListValue)
+      case listValue(VencejoMessages::Record.ListValue)
     }
   }
 
   public struct ListValue: VencejoProtobuf::Message {
-    public var values: [VencejoAPI::Record.Value]
+    public var values: [VencejoMessages::Record.Value]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListValue" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.values = []
       self.unknownFields = .init()
     }
     public init(
-      values: [VencejoAPI::Record.Value] = []
+      values: [VencejoMessages::Record.Value] = []
     ) {
       self.values = values
       self.unknownFields = .init()
@@ -2368,7 +2347,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Location" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.latitudeDegrees = 0
       self.longitudeDegrees = 0
@@ -2439,7 +2418,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Asset" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.assetId = ""
       self.sha256 = []
@@ -2508,11 +2487,11 @@ extension Record {
     /// Full record name. Must be in the same zone.
     public var record: Swift::String
     /// Unspecified means NONE.
-    public var action: VencejoAPI::Record.ReferenceAction
+    public var action: VencejoMessages::Record.ReferenceAction
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Reference" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.record = ""
       self.action = .init(rawValue: 0)
@@ -2520,7 +2499,7 @@ extension Record {
     }
     public init(
       record: Swift::String = "",
-      action: VencejoAPI::Record.ReferenceAction = .init(rawValue: 0)
+      action: VencejoMessages::Record.ReferenceAction = .init(rawValue: 0)
     ) {
       self.record = record
       self.action = action
@@ -2564,11 +2543,11 @@ extension Record {
     /// it, so the order is total. Without keys the order is that of the index the
     /// predicate is looked up in: the field of its first comparison by order, the
     /// distance, or the record name.
-    public var sort: [VencejoAPI::Record.SortDescriptor]
+    public var sort: [VencejoMessages::Record.SortDescriptor]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Query" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.recordType = ""
       self.criteria = nil
@@ -2578,7 +2557,7 @@ extension Record {
     public init(
       recordType: Swift::String = "",
       criteria: Criteria? = nil,
-      sort: [VencejoAPI::Record.SortDescriptor] = []
+      sort: [VencejoMessages::Record.SortDescriptor] = []
     ) {
       self.recordType = recordType
       self.criteria = criteria
@@ -2593,7 +2572,7 @@ extension Record {
         case 0: return
         case 10: self.recordType = reader.string()
         case 18:
-          var value = VencejoAPI::Record.Predicate()
+          var value = VencejoMessages::Record.Predicate()
           if case .predicate(let old)? = self.criteria { value = old }
           self.criteria = nil
           reader.message(into: &value)
@@ -2618,7 +2597,7 @@ extension Record {
 
     /// Exactly one of the two, or neither for all records.
     public enum Criteria: VencejoProtobuf::OneofValue {
-      case predicate(VencejoAPI::Record.Predicate)
+      case predicate(VencejoMessages::Record.Predicate)
       /// AIP-160 text with the functions beginsWith(f, "x"), in(f, 1, 2),
       /// contains(f, "x"), containsAll(f, "x", "y"), present(f),
       /// search("two words") and distance(f, lat, lon) < 500.
@@ -2630,7 +2609,7 @@ extension Record {
     struct Storage: Swift::Sendable {
       var field: Swift::String
       var descending: Swift::Bool
-      var relativeTo: VencejoAPI::Record.Location?
+      var relativeTo: VencejoMessages::Record.Location?
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -2664,7 +2643,7 @@ extension Record {
       _modify { yield &self.storage.value.descending }
     }
     /// Sorts a location field by distance from here.
-    public var relativeTo: VencejoAPI::Record.Location? {
+    public var relativeTo: VencejoMessages::Record.Location? {
       get { self.storage.value.relativeTo }
       _modify { yield &self.storage.value.relativeTo }
     }
@@ -2674,14 +2653,14 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.SortDescriptor" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(field: "", descending: false, relativeTo: nil, unknownFields: .init()))
     }
     public init(
       field: Swift::String = "",
       descending: Swift::Bool = false,
-      relativeTo: VencejoAPI::Record.Location? = nil
+      relativeTo: VencejoMessages::Record.Location? = nil
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(field: field, descending: descending, relativeTo: relativeTo, unknownFields: .init()))
     }
@@ -2707,61 +2686,61 @@ extension Record {
           switch tag {
           case 0: return
           case 10:
-            var value = VencejoAPI::Record.Compound()
+            var value = VencejoMessages::Record.Compound()
             if case .allOf(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .allOf(value)
           case 18:
-            var value = VencejoAPI::Record.Compound()
+            var value = VencejoMessages::Record.Compound()
             if case .anyOf(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .anyOf(value)
           case 26:
-            var value = VencejoAPI::Record.Predicate()
+            var value = VencejoMessages::Record.Predicate()
             if case .not(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .not(value)
           case 34:
-            var value = VencejoAPI::Record.Comparison()
+            var value = VencejoMessages::Record.Comparison()
             if case .comparison(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .comparison(value)
           case 42:
-            var value = VencejoAPI::Record.Membership()
+            var value = VencejoMessages::Record.Membership()
             if case .`in`(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .`in`(value)
           case 50:
-            var value = VencejoAPI::Record.StringMatch()
+            var value = VencejoMessages::Record.StringMatch()
             if case .beginsWith(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .beginsWith(value)
           case 58:
-            var value = VencejoAPI::Record.ListContains()
+            var value = VencejoMessages::Record.ListContains()
             if case .listContains(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .listContains(value)
           case 66:
-            var value = VencejoAPI::Record.TokenSearch()
+            var value = VencejoMessages::Record.TokenSearch()
             if case .search(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .search(value)
           case 74:
-            var value = VencejoAPI::Record.Distance()
+            var value = VencejoMessages::Record.Distance()
             if case .distance(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .distance(value)
           case 82:
-            var value = VencejoAPI::Record.FieldPresence()
+            var value = VencejoMessages::Record.FieldPresence()
             if case .presence(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
@@ -2800,7 +2779,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Predicate" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(kind: nil, unknownFields: .init()))
     }
@@ -2820,31 +2799,31 @@ extension Record {
     }
 
     public enum Kind: VencejoProtobuf::OneofValue {
-      case allOf(VencejoAPI::Record.Compound)
-      case anyOf(VencejoAPI::Record.Compound)
-      case not(VencejoAPI::Record.Predicate)
-      case comparison(VencejoAPI::Record.Comparison)
-      case `in`(VencejoAPI::Record.Membership)
-      case beginsWith(VencejoAPI::Record.StringMatch)
-      case listContains(VencejoAPI::Record.ListContains)
-      case search(VencejoAPI::Record.TokenSearch)
-      case distance(VencejoAPI::Record.Distance)
-      case presence(VencejoAPI::Record.FieldPresence)
+      case allOf(VencejoMessages::Record.Compound)
+      case anyOf(VencejoMessages::Record.Compound)
+      case not(VencejoMessages::Record.Predicate)
+      case comparison(VencejoMessages::Record.Comparison)
+      case `in`(VencejoMessages::Record.Membership)
+      case beginsWith(VencejoMessages::Record.StringMatch)
+      case listContains(VencejoMessages::Record.ListContains)
+      case search(VencejoMessages::Record.TokenSearch)
+      case distance(VencejoMessages::Record.Distance)
+      case presence(VencejoMessages::Record.FieldPresence)
     }
   }
 
   public struct Compound: VencejoProtobuf::Message {
-    public var predicates: [VencejoAPI::Record.Predicate]
+    public var predicates: [VencejoMessages::Record.Predicate]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Compound" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.predicates = []
       self.unknownFields = .init()
     }
     public init(
-      predicates: [VencejoAPI::Record.Predicate] = []
+      predicates: [VencejoMessages::Record.Predicate] = []
     ) {
       self.predicates = predicates
       self.unknownFields = .init()
@@ -2869,12 +2848,12 @@ extension Record {
 
   public struct Comparison: VencejoProtobuf::Message {
     public var field: Swift::String
-    public var comparator: VencejoAPI::Record.Comparator
-    public var value: VencejoAPI::Record.Value?
+    public var comparator: VencejoMessages::Record.Comparator
+    public var value: VencejoMessages::Record.Value?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Comparison" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.field = ""
       self.comparator = .init(rawValue: 0)
@@ -2883,8 +2862,8 @@ extension Record {
     }
     public init(
       field: Swift::String = "",
-      comparator: VencejoAPI::Record.Comparator = .init(rawValue: 0),
-      value: VencejoAPI::Record.Value? = nil
+      comparator: VencejoMessages::Record.Comparator = .init(rawValue: 0),
+      value: VencejoMessages::Record.Value? = nil
     ) {
       self.field = field
       self.comparator = comparator
@@ -2916,11 +2895,11 @@ extension Record {
   /// At most 250 values.
   public struct Membership: VencejoProtobuf::Message {
     public var field: Swift::String
-    public var values: [VencejoAPI::Record.Value]
+    public var values: [VencejoMessages::Record.Value]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Membership" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.field = ""
       self.values = []
@@ -2928,7 +2907,7 @@ extension Record {
     }
     public init(
       field: Swift::String = "",
-      values: [VencejoAPI::Record.Value] = []
+      values: [VencejoMessages::Record.Value] = []
     ) {
       self.field = field
       self.values = values
@@ -2960,7 +2939,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.StringMatch" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.field = ""
       self.prefix = ""
@@ -3006,13 +2985,13 @@ extension Record {
 
   public struct ListContains: VencejoProtobuf::Message {
     public var field: Swift::String
-    public var values: [VencejoAPI::Record.Value]
+    public var values: [VencejoMessages::Record.Value]
     /// False: any of the values. True: all of them.
     public var all: Swift::Bool
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListContains" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.field = ""
       self.values = []
@@ -3021,7 +3000,7 @@ extension Record {
     }
     public init(
       field: Swift::String = "",
-      values: [VencejoAPI::Record.Value] = [],
+      values: [VencejoMessages::Record.Value] = [],
       all: Swift::Bool = false
     ) {
       self.field = field
@@ -3063,7 +3042,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.TokenSearch" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.tokens = []
       self.all = false
@@ -3105,7 +3084,7 @@ extension Record {
   public struct Distance: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var field: Swift::String
-      var center: VencejoAPI::Record.Location?
+      var center: VencejoMessages::Record.Location?
       var radiusMeters: Swift::Double
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
@@ -3135,7 +3114,7 @@ extension Record {
       get { self.storage.value.field }
       _modify { yield &self.storage.value.field }
     }
-    public var center: VencejoAPI::Record.Location? {
+    public var center: VencejoMessages::Record.Location? {
       get { self.storage.value.center }
       _modify { yield &self.storage.value.center }
     }
@@ -3149,13 +3128,13 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Distance" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(field: "", center: nil, radiusMeters: 0, unknownFields: .init()))
     }
     public init(
       field: Swift::String = "",
-      center: VencejoAPI::Record.Location? = nil,
+      center: VencejoMessages::Record.Location? = nil,
       radiusMeters: Swift::Double = 0
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(field: field, center: center, radiusMeters: radiusMeters, unknownFields: .init()))
@@ -3176,7 +3155,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FieldPresence" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.field = ""
       self.unknownFields = .init()
@@ -3217,21 +3196,21 @@ extension Record {
     /// Format: containers/{container}/databases/{database}. Every operation must
     /// be inside.
     public var parent: Swift::String
-    public var operations: [VencejoAPI::Record.RecordOperation]
+    public var operations: [VencejoMessages::Record.RecordOperation]
     /// For operations that do not say. Default: IF_SERVER_RECORD_UNCHANGED.
-    public var savePolicy: VencejoAPI::Record.SavePolicy
+    public var savePolicy: VencejoMessages::Record.SavePolicy
     /// All or nothing, per zone. Default true in zones that support it;
     /// INVALID_ARGUMENT when set for one that does not.
     public var atomic: Swift::Bool?
     /// Remembered 24 hours per user. CloudKit calls it clientChangeToken.
     public var requestId: Swift::String
     /// Limits the fields of returned records. Unset: all. An empty list: none.
-    public var desiredKeys: VencejoAPI::Record.FieldSelection?
+    public var desiredKeys: VencejoMessages::Record.FieldSelection?
     public var validateOnly: Swift::Bool
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ModifyRecordsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
       self.operations = []
@@ -3244,11 +3223,11 @@ extension Record {
     }
     public init(
       parent: Swift::String = "",
-      operations: [VencejoAPI::Record.RecordOperation] = [],
-      savePolicy: VencejoAPI::Record.SavePolicy = .init(rawValue: 0),
+      operations: [VencejoMessages::Record.RecordOperation] = [],
+      savePolicy: VencejoMessages::Record.SavePolicy = .init(rawValue: 0),
       atomic: Swift::Bool? = nil,
       requestId: Swift::String = "",
-      desiredKeys: VencejoAPI::Record.FieldSelection? = nil,
+      desiredKeys: VencejoMessages::Record.FieldSelection? = nil,
       validateOnly: Swift::Bool = false
     ) {
       self.parent = parent
@@ -3295,7 +3274,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FieldSelection" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.fields = []
       self.unknownFields = .init()
@@ -3329,7 +3308,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordOperation" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.operation = nil
       self.unknownFields = .init()
@@ -3347,13 +3326,13 @@ extension Record {
         switch tag {
         case 0: return
         case 10:
-          var value = VencejoAPI::Record.SaveOperation()
+          var value = VencejoMessages::Record.SaveOperation()
           if case .save(let old)? = self.operation { value = old }
           self.operation = nil
           reader.message(into: &value)
           self.operation = .save(value)
         case 18:
-          var value = VencejoAPI::Record.DeleteOperation()
+          var value = VencejoMessages::Record.DeleteOperation()
           if case .delete(let old)? = self.operation { value = old }
           self.operation = nil
           reader.message(into: &value)
@@ -3373,20 +3352,20 @@ extension Record {
     }
 
     public enum Operation: VencejoProtobuf::OneofValue {
-      case save(VencejoAPI::Record.SaveOperation)
-      case delete(VencejoAPI::Record.DeleteOperation)
+      case save(VencejoMessages::Record.SaveOperation)
+      case delete(VencejoMessages::Record.DeleteOperation)
     }
   }
 
   public struct SaveOperation: VencejoProtobuf::Message {
-    public var record: VencejoAPI::Record.Record?
+    public var record: VencejoMessages::Record.Record?
     /// Fields to write; one that record lacks is removed. Empty: all given.
     public var changedKeys: [Swift::String]
-    public var savePolicy: VencejoAPI::Record.SavePolicy
+    public var savePolicy: VencejoMessages::Record.SavePolicy
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.SaveOperation" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.record = nil
       self.changedKeys = []
@@ -3394,9 +3373,9 @@ extension Record {
       self.unknownFields = .init()
     }
     public init(
-      record: VencejoAPI::Record.Record? = nil,
+      record: VencejoMessages::Record.Record? = nil,
       changedKeys: [Swift::String] = [],
-      savePolicy: VencejoAPI::Record.SavePolicy = .init(rawValue: 0)
+      savePolicy: VencejoMessages::Record.SavePolicy = .init(rawValue: 0)
     ) {
       self.record = record
       self.changedKeys = changedKeys
@@ -3435,7 +3414,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteOperation" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.changeTag = ""
@@ -3488,15 +3467,15 @@ extension Record {
 
   public struct ModifyRecordsResponse: VencejoProtobuf::Message {
     /// results[i] answers operations[i].
-    public var results: [VencejoAPI::Record.OperationResult]
+    public var results: [VencejoMessages::Record.OperationResult]
     /// Of every zone that changed.
-    public var zoneTokens: [VencejoAPI::Record.ZoneToken]
+    public var zoneTokens: [VencejoMessages::Record.ZoneToken]
     /// False when at least one item failed.
     public var complete: Swift::Bool
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ModifyRecordsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.results = []
       self.zoneTokens = []
@@ -3504,8 +3483,8 @@ extension Record {
       self.unknownFields = .init()
     }
     public init(
-      results: [VencejoAPI::Record.OperationResult] = [],
-      zoneTokens: [VencejoAPI::Record.ZoneToken] = [],
+      results: [VencejoMessages::Record.OperationResult] = [],
+      zoneTokens: [VencejoMessages::Record.ZoneToken] = [],
       complete: Swift::Bool = false
     ) {
       self.results = results
@@ -3541,7 +3520,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneToken" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zone = ""
       self.changeToken = ""
@@ -3590,7 +3569,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.OperationResult" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.result = nil
       self.unknownFields = .init()
@@ -3608,19 +3587,19 @@ extension Record {
         switch tag {
         case 0: return
         case 10:
-          var value = VencejoAPI::Record.Record()
+          var value = VencejoMessages::Record.Record()
           if case .record(let old)? = self.result { value = old }
           self.result = nil
           reader.message(into: &value)
           self.result = .record(value)
         case 18:
-          var value = VencejoAPI::Record.DeletedRecord()
+          var value = VencejoMessages::Record.DeletedRecord()
           if case .deleted(let old)? = self.result { value = old }
           self.result = nil
           reader.message(into: &value)
           self.result = .deleted(value)
         case 26:
-          var value = VencejoAPI::Record.ItemStatus()
+          var value = VencejoMessages::Record.ItemStatus()
           if case .error(let old)? = self.result { value = old }
           self.result = nil
           reader.message(into: &value)
@@ -3641,9 +3620,9 @@ extension Record {
     }
 
     public enum Result: VencejoProtobuf::OneofValue {
-      case record(VencejoAPI::Record.Record)
-      case deleted(VencejoAPI::Record.DeletedRecord)
-      case error(VencejoAPI::Record.ItemStatus)
+      case record(VencejoMessages::Record.Record)
+      case deleted(VencejoMessages::Record.DeletedRecord)
+      case error(VencejoMessages::Record.ItemStatus)
     }
   }
 
@@ -3656,7 +3635,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ItemStatus" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.code = 0
       self.message = ""
@@ -3697,20 +3676,20 @@ extension Record {
 
   /// What a client needs to merge without another round trip.
   public struct RecordConflict: VencejoProtobuf::Message {
-    public var serverRecord: VencejoAPI::Record.Record?
-    public var clientRecord: VencejoAPI::Record.Record?
+    public var serverRecord: VencejoMessages::Record.Record?
+    public var clientRecord: VencejoMessages::Record.Record?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordConflict" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.serverRecord = nil
       self.clientRecord = nil
       self.unknownFields = .init()
     }
     public init(
-      serverRecord: VencejoAPI::Record.Record? = nil,
-      clientRecord: VencejoAPI::Record.Record? = nil
+      serverRecord: VencejoMessages::Record.Record? = nil,
+      clientRecord: VencejoMessages::Record.Record? = nil
     ) {
       self.serverRecord = serverRecord
       self.clientRecord = clientRecord
@@ -3745,7 +3724,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeletedRecord" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.recordType = ""
@@ -3791,11 +3770,11 @@ extension Record {
 
   public struct GetRecordRequest: VencejoProtobuf::Message {
     public var name: Swift::String
-    public var desiredKeys: VencejoAPI::Record.FieldSelection?
+    public var desiredKeys: VencejoMessages::Record.FieldSelection?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetRecordRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.desiredKeys = nil
@@ -3803,7 +3782,7 @@ extension Record {
     }
     public init(
       name: Swift::String = "",
-      desiredKeys: VencejoAPI::Record.FieldSelection? = nil
+      desiredKeys: VencejoMessages::Record.FieldSelection? = nil
     ) {
       self.name = name
       self.desiredKeys = desiredKeys
@@ -3830,17 +3809,17 @@ extension Record {
   }
 
   public struct GetRecordResponse: VencejoProtobuf::Message {
-    public var record: VencejoAPI::Record.Record?
+    public var record: VencejoMessages::Record.Record?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetRecordResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.record = nil
       self.unknownFields = .init()
     }
     public init(
-      record: VencejoAPI::Record.Record? = nil
+      record: VencejoMessages::Record.Record? = nil
     ) {
       self.record = record
       self.unknownFields = .init()
@@ -3867,11 +3846,11 @@ extension Record {
     public var parent: Swift::String
     /// At most 400.
     public var names: [Swift::String]
-    public var desiredKeys: VencejoAPI::Record.FieldSelection?
+    public var desiredKeys: VencejoMessages::Record.FieldSelection?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.LookupRecordsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
       self.names = []
@@ -3881,7 +3860,7 @@ extension Record {
     public init(
       parent: Swift::String = "",
       names: [Swift::String] = [],
-      desiredKeys: VencejoAPI::Record.FieldSelection? = nil
+      desiredKeys: VencejoMessages::Record.FieldSelection? = nil
     ) {
       self.parent = parent
       self.names = names
@@ -3911,17 +3890,17 @@ extension Record {
   }
 
   public struct LookupRecordsResponse: VencejoProtobuf::Message {
-    public var results: [VencejoAPI::Record.OperationResult]
+    public var results: [VencejoMessages::Record.OperationResult]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.LookupRecordsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.results = []
       self.unknownFields = .init()
     }
     public init(
-      results: [VencejoAPI::Record.OperationResult] = []
+      results: [VencejoMessages::Record.OperationResult] = []
     ) {
       self.results = results
       self.unknownFields = .init()
@@ -3947,8 +3926,8 @@ extension Record {
   public struct QueryRecordsRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var parent: Swift::String
-      var query: VencejoAPI::Record.Query?
-      var desiredKeys: VencejoAPI::Record.FieldSelection?
+      var query: VencejoMessages::Record.Query?
+      var desiredKeys: VencejoMessages::Record.FieldSelection?
       var pageSize: Swift::Int32
       var pageToken: Swift::String
       var explain: Swift::Bool
@@ -3987,11 +3966,11 @@ extension Record {
       get { self.storage.value.parent }
       _modify { yield &self.storage.value.parent }
     }
-    public var query: VencejoAPI::Record.Query? {
+    public var query: VencejoMessages::Record.Query? {
       get { self.storage.value.query }
       _modify { yield &self.storage.value.query }
     }
-    public var desiredKeys: VencejoAPI::Record.FieldSelection? {
+    public var desiredKeys: VencejoMessages::Record.FieldSelection? {
       get { self.storage.value.desiredKeys }
       _modify { yield &self.storage.value.desiredKeys }
     }
@@ -4016,14 +3995,14 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.QueryRecordsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(parent: "", query: nil, desiredKeys: nil, pageSize: 0, pageToken: "", explain: false, unknownFields: .init()))
     }
     public init(
       parent: Swift::String = "",
-      query: VencejoAPI::Record.Query? = nil,
-      desiredKeys: VencejoAPI::Record.FieldSelection? = nil,
+      query: VencejoMessages::Record.Query? = nil,
+      desiredKeys: VencejoMessages::Record.FieldSelection? = nil,
       pageSize: Swift::Int32 = 0,
       pageToken: Swift::String = "",
       explain: Swift::Bool = false
@@ -4044,16 +4023,16 @@ extension Record {
   /// A page may be shorter than asked for, or empty, and have a next_page_token:
   /// an answer reads a bounded number of rows whatever the query asks.
   public struct QueryRecordsResponse: VencejoProtobuf::Message {
-    public var records: [VencejoAPI::Record.Record]
+    public var records: [VencejoMessages::Record.Record]
     public var nextPageToken: Swift::String
     /// Subscribe or fetch changes from here to miss nothing. First page only.
     public var resumeToken: Swift::String
     /// When asked for.
-    public var explanation: VencejoAPI::Record.QueryExplanation?
+    public var explanation: VencejoMessages::Record.QueryExplanation?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.QueryRecordsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.records = []
       self.nextPageToken = ""
@@ -4062,10 +4041,10 @@ extension Record {
       self.unknownFields = .init()
     }
     public init(
-      records: [VencejoAPI::Record.Record] = [],
+      records: [VencejoMessages::Record.Record] = [],
       nextPageToken: Swift::String = "",
       resumeToken: Swift::String = "",
-      explanation: VencejoAPI::Record.QueryExplanation? = nil
+      explanation: VencejoMessages::Record.QueryExplanation? = nil
     ) {
       self.records = records
       self.nextPageToken = nextPageToken
@@ -4105,11 +4084,11 @@ extension Record {
     /// has both the condition and the order.
     public var cutShort: Swift::Bool
     /// What was run, each once, with SQLite's plan of it.
-    public var steps: [VencejoAPI::Record.QueryStep]
+    public var steps: [VencejoMessages::Record.QueryStep]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.QueryExplanation" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.rowsRead = 0
       self.cutShort = false
@@ -4119,7 +4098,7 @@ extension Record {
     public init(
       rowsRead: Swift::Int64 = 0,
       cutShort: Swift::Bool = false,
-      steps: [VencejoAPI::Record.QueryStep] = []
+      steps: [VencejoMessages::Record.QueryStep] = []
     ) {
       self.rowsRead = rowsRead
       self.cutShort = cutShort
@@ -4154,7 +4133,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.QueryStep" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.statement = ""
       self.plan = ""
@@ -4201,13 +4180,13 @@ extension Record {
   public struct CountRecordsRequest: VencejoProtobuf::Message {
     /// A database or one zone.
     public var parent: Swift::String
-    public var query: VencejoAPI::Record.Query?
+    public var query: VencejoMessages::Record.Query?
     /// Stop counting here; 0 counts as far as the server goes: at least 20,000.
     public var limit: Swift::Int64
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CountRecordsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
       self.query = nil
@@ -4216,7 +4195,7 @@ extension Record {
     }
     public init(
       parent: Swift::String = "",
-      query: VencejoAPI::Record.Query? = nil,
+      query: VencejoMessages::Record.Query? = nil,
       limit: Swift::Int64 = 0
     ) {
       self.parent = parent
@@ -4253,7 +4232,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CountRecordsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.count = 0
       self.limitReached = false
@@ -4299,11 +4278,11 @@ extension Record {
 
   public struct DeletedZone: VencejoProtobuf::Message {
     public var name: Swift::String
-    public var reason: VencejoAPI::Record.ZoneDeletionReason
+    public var reason: VencejoMessages::Record.ZoneDeletionReason
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeletedZone" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.reason = .init(rawValue: 0)
@@ -4311,7 +4290,7 @@ extension Record {
     }
     public init(
       name: Swift::String = "",
-      reason: VencejoAPI::Record.ZoneDeletionReason = .init(rawValue: 0)
+      reason: VencejoMessages::Record.ZoneDeletionReason = .init(rawValue: 0)
     ) {
       self.name = name
       self.reason = reason
@@ -4358,7 +4337,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FetchDatabaseChangesRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
       self.changeToken = ""
@@ -4412,14 +4391,14 @@ extension Record {
   public struct FetchDatabaseChangesResponse: VencejoProtobuf::Message {
     /// Oldest change first. A zone made anew under the name of a deleted one is
     /// only here; its old change tokens are refused as expired.
-    public var changedZones: [VencejoAPI::Record.Zone]
-    public var deletedZones: [VencejoAPI::Record.DeletedZone]
+    public var changedZones: [VencejoMessages::Record.Zone]
+    public var deletedZones: [VencejoMessages::Record.DeletedZone]
     public var changeToken: Swift::String
     public var moreComing: Swift::Bool
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FetchDatabaseChangesResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.changedZones = []
       self.deletedZones = []
@@ -4428,8 +4407,8 @@ extension Record {
       self.unknownFields = .init()
     }
     public init(
-      changedZones: [VencejoAPI::Record.Zone] = [],
-      deletedZones: [VencejoAPI::Record.DeletedZone] = [],
+      changedZones: [VencejoMessages::Record.Zone] = [],
+      deletedZones: [VencejoMessages::Record.DeletedZone] = [],
       changeToken: Swift::String = "",
       moreComing: Swift::Bool = false
     ) {
@@ -4467,14 +4446,14 @@ extension Record {
     /// Format: .../zones/{zone}
     public var parent: Swift::String
     public var changeToken: Swift::String
-    public var desiredKeys: VencejoAPI::Record.FieldSelection?
+    public var desiredKeys: VencejoMessages::Record.FieldSelection?
     public var pageSize: Swift::Int32
     /// Only these; empty means all.
     public var recordTypes: [Swift::String]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FetchZoneChangesRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
       self.changeToken = ""
@@ -4486,7 +4465,7 @@ extension Record {
     public init(
       parent: Swift::String = "",
       changeToken: Swift::String = "",
-      desiredKeys: VencejoAPI::Record.FieldSelection? = nil,
+      desiredKeys: VencejoMessages::Record.FieldSelection? = nil,
       pageSize: Swift::Int32 = 0,
       recordTypes: [Swift::String] = []
     ) {
@@ -4525,7 +4504,7 @@ extension Record {
 
   public struct FetchZoneChangesResponse: VencejoProtobuf::Message {
     /// Oldest change first; one record appears once, with its latest state.
-    public var changes: [VencejoAPI::Record.RecordChange]
+    public var changes: [VencejoMessages::Record.RecordChange]
     public var changeToken: Swift::String
     public var moreComing: Swift::Bool
     /// Of the caller's last ModifyRecords in this zone, to recognise its echo.
@@ -4533,7 +4512,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FetchZoneChangesResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.changes = []
       self.changeToken = ""
@@ -4542,7 +4521,7 @@ extension Record {
       self.unknownFields = .init()
     }
     public init(
-      changes: [VencejoAPI::Record.RecordChange] = [],
+      changes: [VencejoMessages::Record.RecordChange] = [],
       changeToken: Swift::String = "",
       moreComing: Swift::Bool = false,
       lastRequestId: Swift::String = ""
@@ -4582,7 +4561,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordChange" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.change = nil
       self.unknownFields = .init()
@@ -4600,13 +4579,13 @@ extension Record {
         switch tag {
         case 0: return
         case 10:
-          var value = VencejoAPI::Record.Record()
+          var value = VencejoMessages::Record.Record()
           if case .changed(let old)? = self.change { value = old }
           self.change = nil
           reader.message(into: &value)
           self.change = .changed(value)
         case 18:
-          var value = VencejoAPI::Record.DeletedRecord()
+          var value = VencejoMessages::Record.DeletedRecord()
           if case .deleted(let old)? = self.change { value = old }
           self.change = nil
           reader.message(into: &value)
@@ -4626,8 +4605,8 @@ extension Record {
     }
 
     public enum Change: VencejoProtobuf::OneofValue {
-      case changed(VencejoAPI::Record.Record)
-      case deleted(VencejoAPI::Record.DeletedRecord)
+      case changed(VencejoMessages::Record.Record)
+      case deleted(VencejoMessages::Record.DeletedRecord)
     }
   }
 
@@ -4643,7 +4622,7 @@ extension Record {
           switch tag {
           case 0: return
           case 10:
-            var value = VencejoAPI::Record.AssetUploadHeader()
+            var value = VencejoMessages::Record.AssetUploadHeader()
             if case .header(let old)? = self.payload { value = old }
             self.payload = nil
             reader.message(into: &value)
@@ -4675,7 +4654,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.UploadAssetRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, unknownFields: .init()))
     }
@@ -4695,7 +4674,7 @@ extension Record {
     }
 
     public enum Payload: VencejoProtobuf::OneofValue {
-      case header(VencejoAPI::Record.AssetUploadHeader)
+      case header(VencejoMessages::Record.AssetUploadHeader)
       case chunk([Swift::UInt8])
     }
   }
@@ -4712,7 +4691,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AssetUploadHeader" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.uploadId = ""
       self.fileName = ""
@@ -4786,7 +4765,7 @@ extension Record {
 
   public struct UploadAssetResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var asset: VencejoAPI::Record.Asset?
+      var asset: VencejoMessages::Record.Asset?
       var expireTime: VencejoProtobuf::Google.Timestamp?
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
@@ -4811,7 +4790,7 @@ extension Record {
     var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Put it into a field and save the record before expire_time.
-    public var asset: VencejoAPI::Record.Asset? {
+    public var asset: VencejoMessages::Record.Asset? {
       get { self.storage.value.asset }
       _modify { yield &self.storage.value.asset }
     }
@@ -4825,12 +4804,12 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.UploadAssetResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(asset: nil, expireTime: nil, unknownFields: .init()))
     }
     public init(
-      asset: VencejoAPI::Record.Asset? = nil,
+      asset: VencejoMessages::Record.Asset? = nil,
       expireTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(asset: asset, expireTime: expireTime, unknownFields: .init()))
@@ -4851,7 +4830,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetAssetUploadRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.uploadId = ""
       self.unknownFields = .init()
@@ -4892,7 +4871,7 @@ extension Record {
     struct Storage: Swift::Sendable {
       var committedBytes: Swift::Int64
       var complete: Swift::Bool
-      var asset: VencejoAPI::Record.Asset?
+      var asset: VencejoMessages::Record.Asset?
       var expireTime: VencejoProtobuf::Google.Timestamp?
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
@@ -4928,7 +4907,7 @@ extension Record {
       get { self.storage.value.complete }
       _modify { yield &self.storage.value.complete }
     }
-    public var asset: VencejoAPI::Record.Asset? {
+    public var asset: VencejoMessages::Record.Asset? {
       get { self.storage.value.asset }
       _modify { yield &self.storage.value.asset }
     }
@@ -4942,14 +4921,14 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetAssetUploadResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(committedBytes: 0, complete: false, asset: nil, expireTime: nil, unknownFields: .init()))
     }
     public init(
       committedBytes: Swift::Int64 = 0,
       complete: Swift::Bool = false,
-      asset: VencejoAPI::Record.Asset? = nil,
+      asset: VencejoMessages::Record.Asset? = nil,
       expireTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(committedBytes: committedBytes, complete: complete, asset: asset, expireTime: expireTime, unknownFields: .init()))
@@ -4977,7 +4956,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DownloadAssetRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.record = ""
       self.field = ""
@@ -5047,7 +5026,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DownloadAssetResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.payload = nil
       self.unknownFields = .init()
@@ -5065,7 +5044,7 @@ extension Record {
         switch tag {
         case 0: return
         case 10:
-          var value = VencejoAPI::Record.Asset()
+          var value = VencejoMessages::Record.Asset()
           if case .asset(let old)? = self.payload { value = old }
           self.payload = nil
           reader.message(into: &value)
@@ -5086,7 +5065,7 @@ extension Record {
     }
 
     public enum Payload: VencejoProtobuf::OneofValue {
-      case asset(VencejoAPI::Record.Asset)
+      case asset(VencejoMessages::Record.Asset)
       case chunk([Swift::UInt8])
     }
   }
@@ -5097,7 +5076,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetUsageRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -5146,7 +5125,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetUsageResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.recordCount = 0
       self.recordBytes = 0
@@ -5215,16 +5194,16 @@ extension Record {
     /// Format: users/{user}
     public var user: Swift::String
     /// Unspecified: PRIVATE_USER.
-    public var role: VencejoAPI::Record.ParticipantRole
+    public var role: VencejoMessages::Record.ParticipantRole
     /// Unspecified: READ_ONLY.
-    public var permission: VencejoAPI::Record.SharePermission
+    public var permission: VencejoMessages::Record.SharePermission
     /// Output only.
-    public var acceptanceStatus: VencejoAPI::Record.AcceptanceStatus
+    public var acceptanceStatus: VencejoMessages::Record.AcceptanceStatus
     public var addTime: VencejoProtobuf::Google.Timestamp?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Participant" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.user = ""
       self.role = .init(rawValue: 0)
@@ -5235,9 +5214,9 @@ extension Record {
     }
     public init(
       user: Swift::String = "",
-      role: VencejoAPI::Record.ParticipantRole = .init(rawValue: 0),
-      permission: VencejoAPI::Record.SharePermission = .init(rawValue: 0),
-      acceptanceStatus: VencejoAPI::Record.AcceptanceStatus = .init(rawValue: 0),
+      role: VencejoMessages::Record.ParticipantRole = .init(rawValue: 0),
+      permission: VencejoMessages::Record.SharePermission = .init(rawValue: 0),
+      acceptanceStatus: VencejoMessages::Record.AcceptanceStatus = .init(rawValue: 0),
       addTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
       self.user = user
@@ -5277,8 +5256,8 @@ extension Record {
     struct Storage: Swift::Sendable {
       var name: Swift::String
       var scope: Scope?
-      var publicPermission: VencejoAPI::Record.SharePermission
-      var participants: [VencejoAPI::Record.Participant]
+      var publicPermission: VencejoMessages::Record.SharePermission
+      var participants: [VencejoMessages::Record.Participant]
       var title: Swift::String
       var shareType: Swift::String
       var link: Swift::String
@@ -5344,13 +5323,13 @@ extension Record {
       _modify { yield &self.storage.value.scope }
     }
     /// Anyone with the link. NONE, or unspecified: only listed participants.
-    public var publicPermission: VencejoAPI::Record.SharePermission {
+    public var publicPermission: VencejoMessages::Record.SharePermission {
       get { self.storage.value.publicPermission }
       _modify { yield &self.storage.value.publicPermission }
     }
     /// At most 100 but those who joined through the link. Who joined through it
     /// sees themselves only.
-    public var participants: [VencejoAPI::Record.Participant] {
+    public var participants: [VencejoMessages::Record.Participant] {
       get { self.storage.value.participants }
       _modify { yield &self.storage.value.participants }
     }
@@ -5395,15 +5374,15 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Share" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", scope: nil, publicPermission: .init(rawValue: 0), participants: [], title: "", shareType: "", link: "", createTime: nil, updateTime: nil, etag: "", linkExpireTime: nil, owner: "", unknownFields: .init()))
     }
     public init(
       name: Swift::String = "",
       scope: Scope? = nil,
-      publicPermission: VencejoAPI::Record.SharePermission = .init(rawValue: 0),
-      participants: [VencejoAPI::Record.Participant] = [],
+      publicPermission: VencejoMessages::Record.SharePermission = .init(rawValue: 0),
+      participants: [VencejoMessages::Record.Participant] = [],
       title: Swift::String = "",
       shareType: Swift::String = "",
       link: Swift::String = "",
@@ -5438,11 +5417,11 @@ extension Record {
   public struct CreateShareRequest: VencejoProtobuf::Message {
     /// Format: containers/{container}/databases/{database}
     public var parent: Swift::String
-    public var share: VencejoAPI::Record.Share?
+    public var share: VencejoMessages::Record.Share?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateShareRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
       self.share = nil
@@ -5450,7 +5429,7 @@ extension Record {
     }
     public init(
       parent: Swift::String = "",
-      share: VencejoAPI::Record.Share? = nil
+      share: VencejoMessages::Record.Share? = nil
     ) {
       self.parent = parent
       self.share = share
@@ -5477,17 +5456,17 @@ extension Record {
   }
 
   public struct CreateShareResponse: VencejoProtobuf::Message {
-    public var share: VencejoAPI::Record.Share?
+    public var share: VencejoMessages::Record.Share?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateShareResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.share = nil
       self.unknownFields = .init()
     }
     public init(
-      share: VencejoAPI::Record.Share? = nil
+      share: VencejoMessages::Record.Share? = nil
     ) {
       self.share = share
       self.unknownFields = .init()
@@ -5515,7 +5494,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetShareRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -5553,17 +5532,17 @@ extension Record {
   }
 
   public struct GetShareResponse: VencejoProtobuf::Message {
-    public var share: VencejoAPI::Record.Share?
+    public var share: VencejoMessages::Record.Share?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetShareResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.share = nil
       self.unknownFields = .init()
     }
     public init(
-      share: VencejoAPI::Record.Share? = nil
+      share: VencejoMessages::Record.Share? = nil
     ) {
       self.share = share
       self.unknownFields = .init()
@@ -5595,7 +5574,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListSharesRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
       self.pageSize = 0
@@ -5647,19 +5626,19 @@ extension Record {
   }
 
   public struct ListSharesResponse: VencejoProtobuf::Message {
-    public var shares: [VencejoAPI::Record.Share]
+    public var shares: [VencejoMessages::Record.Share]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListSharesResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.shares = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      shares: [VencejoAPI::Record.Share] = [],
+      shares: [VencejoMessages::Record.Share] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.shares = shares
@@ -5688,21 +5667,21 @@ extension Record {
 
   public struct UpdateShareRequest: VencejoProtobuf::Message {
     /// Participants are only changed by who gives the newest etag.
-    public var share: VencejoAPI::Record.Share?
+    public var share: VencejoMessages::Record.Share?
     /// Of public_permission, participants, title, share_type, link_expire_time,
     /// link (which makes another one).
     public var updateMask: VencejoProtobuf::Google.FieldMask?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateShareRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.share = nil
       self.updateMask = nil
       self.unknownFields = .init()
     }
     public init(
-      share: VencejoAPI::Record.Share? = nil,
+      share: VencejoMessages::Record.Share? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil
     ) {
       self.share = share
@@ -5730,17 +5709,17 @@ extension Record {
   }
 
   public struct UpdateShareResponse: VencejoProtobuf::Message {
-    public var share: VencejoAPI::Record.Share?
+    public var share: VencejoMessages::Record.Share?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateShareResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.share = nil
       self.unknownFields = .init()
     }
     public init(
-      share: VencejoAPI::Record.Share? = nil
+      share: VencejoMessages::Record.Share? = nil
     ) {
       self.share = share
       self.unknownFields = .init()
@@ -5769,7 +5748,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteShareRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.etag = ""
@@ -5817,7 +5796,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteShareResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -5848,7 +5827,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResolveShareLinkRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.link = ""
       self.unknownFields = .init()
@@ -5891,14 +5870,14 @@ extension Record {
     /// Format: users/{user}
     public var owner: Swift::String
     /// What the caller would have.
-    public var permission: VencejoAPI::Record.SharePermission
-    public var acceptanceStatus: VencejoAPI::Record.AcceptanceStatus
+    public var permission: VencejoMessages::Record.SharePermission
+    public var acceptanceStatus: VencejoMessages::Record.AcceptanceStatus
     public var rootRecord: Swift::String
     public var zone: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResolveShareLinkResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.share = ""
       self.title = ""
@@ -5913,8 +5892,8 @@ extension Record {
       share: Swift::String = "",
       title: Swift::String = "",
       owner: Swift::String = "",
-      permission: VencejoAPI::Record.SharePermission = .init(rawValue: 0),
-      acceptanceStatus: VencejoAPI::Record.AcceptanceStatus = .init(rawValue: 0),
+      permission: VencejoMessages::Record.SharePermission = .init(rawValue: 0),
+      acceptanceStatus: VencejoMessages::Record.AcceptanceStatus = .init(rawValue: 0),
       rootRecord: Swift::String = "",
       zone: Swift::String = ""
     ) {
@@ -5984,7 +5963,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AcceptShareRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.link = ""
       self.name = ""
@@ -6029,17 +6008,17 @@ extension Record {
   }
 
   public struct AcceptShareResponse: VencejoProtobuf::Message {
-    public var share: VencejoAPI::Record.Share?
+    public var share: VencejoMessages::Record.Share?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AcceptShareResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.share = nil
       self.unknownFields = .init()
     }
     public init(
-      share: VencejoAPI::Record.Share? = nil
+      share: VencejoMessages::Record.Share? = nil
     ) {
       self.share = share
       self.unknownFields = .init()
@@ -6066,7 +6045,7 @@ extension Record {
     struct Storage: Swift::Sendable {
       var name: Swift::String
       var kind: Kind?
-      var notificationInfo: VencejoAPI::Record.NotificationInfo?
+      var notificationInfo: VencejoMessages::Record.NotificationInfo?
       var createTime: VencejoProtobuf::Google.Timestamp?
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
@@ -6077,19 +6056,19 @@ extension Record {
           case 0: return
           case 10: self.name = reader.string()
           case 18:
-            var value = VencejoAPI::Record.QuerySubscription()
+            var value = VencejoMessages::Record.QuerySubscription()
             if case .query(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .query(value)
           case 26:
-            var value = VencejoAPI::Record.ZoneSubscription()
+            var value = VencejoMessages::Record.ZoneSubscription()
             if case .zone(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
             self.kind = .zone(value)
           case 34:
-            var value = VencejoAPI::Record.DatabaseSubscription()
+            var value = VencejoMessages::Record.DatabaseSubscription()
             if case .database(let old)? = self.kind { value = old }
             self.kind = nil
             reader.message(into: &value)
@@ -6125,7 +6104,7 @@ extension Record {
       get { self.storage.value.kind }
       _modify { yield &self.storage.value.kind }
     }
-    public var notificationInfo: VencejoAPI::Record.NotificationInfo? {
+    public var notificationInfo: VencejoMessages::Record.NotificationInfo? {
       get { self.storage.value.notificationInfo }
       _modify { yield &self.storage.value.notificationInfo }
     }
@@ -6139,14 +6118,14 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Subscription" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", kind: nil, notificationInfo: nil, createTime: nil, unknownFields: .init()))
     }
     public init(
       name: Swift::String = "",
       kind: Kind? = nil,
-      notificationInfo: VencejoAPI::Record.NotificationInfo? = nil,
+      notificationInfo: VencejoMessages::Record.NotificationInfo? = nil,
       createTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(name: name, kind: kind, notificationInfo: notificationInfo, createTime: createTime, unknownFields: .init()))
@@ -6162,11 +6141,11 @@ extension Record {
     }
 
     public enum Kind: VencejoProtobuf::OneofValue {
-      case query(VencejoAPI::Record.QuerySubscription)
+      case query(VencejoMessages::Record.QuerySubscription)
       /// Not in the public database.
-      case zone(VencejoAPI::Record.ZoneSubscription)
+      case zone(VencejoMessages::Record.ZoneSubscription)
       /// Not in the public database.
-      case database(VencejoAPI::Record.DatabaseSubscription)
+      case database(VencejoMessages::Record.DatabaseSubscription)
     }
   }
 
@@ -6175,8 +6154,8 @@ extension Record {
   /// query fires nothing: Subscribe tells of it.
   public struct QuerySubscription: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var query: VencejoAPI::Record.Query?
-      var firesOn: [VencejoAPI::Record.FiresOn]
+      var query: VencejoMessages::Record.Query?
+      var firesOn: [VencejoMessages::Record.FiresOn]
       var firesOnce: Swift::Bool
       var zone: Swift::String
       var unknownFields: VencejoProtobuf::UnknownFields
@@ -6187,7 +6166,7 @@ extension Record {
           switch tag {
           case 0: return
           case 10: reader.message(into: &self.query)
-          case 16, 18: reader.list(VencejoProtobuf::Wire.Enum<VencejoAPI::Record.FiresOn>.self, tag, into: &self.firesOn)
+          case 16, 18: reader.list(VencejoProtobuf::Wire.Enum<VencejoMessages::Record.FiresOn>.self, tag, into: &self.firesOn)
           case 24: self.firesOnce = reader.bool()
           case 34: self.zone = reader.string()
           default: reader.unknown(tag, into: &self.unknownFields)
@@ -6199,18 +6178,18 @@ extension Record {
         writer.unknown(fields.value.unknownFields)
         if !fields.value.zone.isEmpty { writer.string(34, fields.value.zone) }
         if fields.value.firesOnce { writer.bool(24, fields.value.firesOnce) }
-        writer.packed(VencejoProtobuf::Wire.Enum<VencejoAPI::Record.FiresOn>.self, 18, fields.value.firesOn)
+        writer.packed(VencejoProtobuf::Wire.Enum<VencejoMessages::Record.FiresOn>.self, 18, fields.value.firesOn)
         if let value = fields.value.query { writer.message(10, value) }
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
 
-    public var query: VencejoAPI::Record.Query? {
+    public var query: VencejoMessages::Record.Query? {
       get { self.storage.value.query }
       _modify { yield &self.storage.value.query }
     }
     /// At least one.
-    public var firesOn: [VencejoAPI::Record.FiresOn] {
+    public var firesOn: [VencejoMessages::Record.FiresOn] {
       get { self.storage.value.firesOn }
       _modify { yield &self.storage.value.firesOn }
     }
@@ -6230,13 +6209,13 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.QuerySubscription" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(query: nil, firesOn: [], firesOnce: false, zone: "", unknownFields: .init()))
     }
     public init(
-      query: VencejoAPI::Record.Query? = nil,
-      firesOn: [VencejoAPI::Record.FiresOn] = [],
+      query: VencejoMessages::Record.Query? = nil,
+      firesOn: [VencejoMessages::Record.FiresOn] = [],
       firesOnce: Swift::Bool = false,
       zone: Swift::String = ""
     ) {
@@ -6261,7 +6240,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneSubscription" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zone = ""
       self.recordType = ""
@@ -6312,7 +6291,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DatabaseSubscription" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.recordType = ""
       self.unknownFields = .init()
@@ -6449,7 +6428,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.NotificationInfo" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(title: "", body: "", desiredKeys: [], incrementsBadge: false, sound: "", category: "", collapseField: "", silent: false, httpHookUri: "", unknownFields: .init()))
     }
@@ -6481,10 +6460,10 @@ extension Record {
     struct Storage: Swift::Sendable {
       var name: Swift::String
       var subscription: Swift::String
-      var reason: VencejoAPI::Record.FiresOn
+      var reason: VencejoMessages::Record.FiresOn
       var record: Swift::String
       var recordType: Swift::String
-      var fields: [Swift::String: VencejoAPI::Record.Value]
+      var fields: [Swift::String: VencejoMessages::Record.Value]
       var title: Swift::String
       var body: Swift::String
       var badge: Swift::Int32
@@ -6503,7 +6482,7 @@ extension Record {
           case 24: self.reason = reader.enumeration()
           case 34: self.record = reader.string()
           case 42: self.recordType = reader.string()
-          case 50: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoAPI::Record.Value>.self, into: &self.fields, &self.unknownFields)
+          case 50: reader.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoMessages::Record.Value>.self, into: &self.fields, &self.unknownFields)
           case 58: self.title = reader.string()
           case 66: self.body = reader.string()
           case 72: self.badge = reader.int32()
@@ -6523,7 +6502,7 @@ extension Record {
         if fields.value.badge != 0 { writer.int32(72, fields.value.badge) }
         if !fields.value.body.isEmpty { writer.string(66, fields.value.body) }
         if !fields.value.title.isEmpty { writer.string(58, fields.value.title) }
-        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoAPI::Record.Value>.self, 50, fields.value.fields)
+        writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoMessages::Record.Value>.self, 50, fields.value.fields)
         if !fields.value.recordType.isEmpty { writer.string(42, fields.value.recordType) }
         if !fields.value.record.isEmpty { writer.string(34, fields.value.record) }
         if fields.value.reason.rawValue != 0 { writer.enumeration(24, fields.value.reason) }
@@ -6542,7 +6521,7 @@ extension Record {
       get { self.storage.value.subscription }
       _modify { yield &self.storage.value.subscription }
     }
-    public var reason: VencejoAPI::Record.FiresOn {
+    public var reason: VencejoMessages::Record.FiresOn {
       get { self.storage.value.reason }
       _modify { yield &self.storage.value.reason }
     }
@@ -6555,7 +6534,7 @@ extension Record {
       get { self.storage.value.recordType }
       _modify { yield &self.storage.value.recordType }
     }
-    public var fields: [Swift::String: VencejoAPI::Record.Value] {
+    public var fields: [Swift::String: VencejoMessages::Record.Value] {
       get { self.storage.value.fields }
       _modify { yield &self.storage.value.fields }
     }
@@ -6590,17 +6569,17 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Firing" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", subscription: "", reason: .init(rawValue: 0), record: "", recordType: "", fields: [:], title: "", body: "", badge: 0, fireTime: nil, actor: "", zone: "", unknownFields: .init()))
     }
     public init(
       name: Swift::String = "",
       subscription: Swift::String = "",
-      reason: VencejoAPI::Record.FiresOn = .init(rawValue: 0),
+      reason: VencejoMessages::Record.FiresOn = .init(rawValue: 0),
       record: Swift::String = "",
       recordType: Swift::String = "",
-      fields: [Swift::String: VencejoAPI::Record.Value] = [:],
+      fields: [Swift::String: VencejoMessages::Record.Value] = [:],
       title: Swift::String = "",
       body: Swift::String = "",
       badge: Swift::Int32 = 0,
@@ -6625,14 +6604,14 @@ extension Record {
     public var parent: Swift::String
     /// Chosen by the client; creating the same one twice is not an error.
     public var subscriptionId: Swift::String
-    public var subscription: VencejoAPI::Record.Subscription?
+    public var subscription: VencejoMessages::Record.Subscription?
     /// Of the hook: 16 to 128 bytes, or in base64 behind whsec_. Empty: the server
     /// makes one.
     public var signingSecret: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateSubscriptionRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
       self.subscriptionId = ""
@@ -6643,7 +6622,7 @@ extension Record {
     public init(
       parent: Swift::String = "",
       subscriptionId: Swift::String = "",
-      subscription: VencejoAPI::Record.Subscription? = nil,
+      subscription: VencejoMessages::Record.Subscription? = nil,
       signingSecret: Swift::String = ""
     ) {
       self.parent = parent
@@ -6677,20 +6656,20 @@ extension Record {
   }
 
   public struct CreateSubscriptionResponse: VencejoProtobuf::Message {
-    public var subscription: VencejoAPI::Record.Subscription?
+    public var subscription: VencejoMessages::Record.Subscription?
     /// Of the hook; shown once.
     public var signingSecret: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateSubscriptionResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.subscription = nil
       self.signingSecret = ""
       self.unknownFields = .init()
     }
     public init(
-      subscription: VencejoAPI::Record.Subscription? = nil,
+      subscription: VencejoMessages::Record.Subscription? = nil,
       signingSecret: Swift::String = ""
     ) {
       self.subscription = subscription
@@ -6722,7 +6701,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetSubscriptionRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -6760,17 +6739,17 @@ extension Record {
   }
 
   public struct GetSubscriptionResponse: VencejoProtobuf::Message {
-    public var subscription: VencejoAPI::Record.Subscription?
+    public var subscription: VencejoMessages::Record.Subscription?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetSubscriptionResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.subscription = nil
       self.unknownFields = .init()
     }
     public init(
-      subscription: VencejoAPI::Record.Subscription? = nil
+      subscription: VencejoMessages::Record.Subscription? = nil
     ) {
       self.subscription = subscription
       self.unknownFields = .init()
@@ -6799,7 +6778,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListSubscriptionsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
       self.unknownFields = .init()
@@ -6837,17 +6816,17 @@ extension Record {
   }
 
   public struct ListSubscriptionsResponse: VencejoProtobuf::Message {
-    public var subscriptions: [VencejoAPI::Record.Subscription]
+    public var subscriptions: [VencejoMessages::Record.Subscription]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListSubscriptionsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.subscriptions = []
       self.unknownFields = .init()
     }
     public init(
-      subscriptions: [VencejoAPI::Record.Subscription] = []
+      subscriptions: [VencejoMessages::Record.Subscription] = []
     ) {
       self.subscriptions = subscriptions
       self.unknownFields = .init()
@@ -6876,7 +6855,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteSubscriptionRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.allowMissing = false
@@ -6924,7 +6903,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteSubscriptionResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -6961,7 +6940,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListFiringsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
       self.pageSize = 0
@@ -7013,14 +6992,14 @@ extension Record {
   }
 
   public struct ListFiringsResponse: VencejoProtobuf::Message {
-    public var firings: [VencejoAPI::Record.Firing]
+    public var firings: [VencejoMessages::Record.Firing]
     public var changeToken: Swift::String
     public var moreComing: Swift::Bool
     public var badge: Swift::Int32
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListFiringsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.firings = []
       self.changeToken = ""
@@ -7029,7 +7008,7 @@ extension Record {
       self.unknownFields = .init()
     }
     public init(
-      firings: [VencejoAPI::Record.Firing] = [],
+      firings: [VencejoMessages::Record.Firing] = [],
       changeToken: Swift::String = "",
       moreComing: Swift::Bool = false,
       badge: Swift::Int32 = 0
@@ -7073,7 +7052,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AcknowledgeFiringsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
       self.names = []
@@ -7117,7 +7096,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AcknowledgeFiringsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.badge = 0
       self.unknownFields = .init()
@@ -7157,10 +7136,10 @@ extension Record {
   public struct SubscribeRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var parent: Swift::String
-      var targets: [VencejoAPI::Record.SubscribeTarget]
+      var targets: [VencejoMessages::Record.SubscribeTarget]
       var resumeToken: Swift::String
       var includeSnapshot: Swift::Bool
-      var desiredKeys: VencejoAPI::Record.FieldSelection?
+      var desiredKeys: VencejoMessages::Record.FieldSelection?
       var heartbeatInterval: VencejoProtobuf::Google.Duration?
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
@@ -7197,7 +7176,7 @@ extension Record {
       get { self.storage.value.parent }
       _modify { yield &self.storage.value.parent }
     }
-    public var targets: [VencejoAPI::Record.SubscribeTarget] {
+    public var targets: [VencejoMessages::Record.SubscribeTarget] {
       get { self.storage.value.targets }
       _modify { yield &self.storage.value.targets }
     }
@@ -7211,7 +7190,7 @@ extension Record {
       get { self.storage.value.includeSnapshot }
       _modify { yield &self.storage.value.includeSnapshot }
     }
-    public var desiredKeys: VencejoAPI::Record.FieldSelection? {
+    public var desiredKeys: VencejoMessages::Record.FieldSelection? {
       get { self.storage.value.desiredKeys }
       _modify { yield &self.storage.value.desiredKeys }
     }
@@ -7225,16 +7204,16 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.SubscribeRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(parent: "", targets: [], resumeToken: "", includeSnapshot: false, desiredKeys: nil, heartbeatInterval: nil, unknownFields: .init()))
     }
     public init(
       parent: Swift::String = "",
-      targets: [VencejoAPI::Record.SubscribeTarget] = [],
+      targets: [VencejoMessages::Record.SubscribeTarget] = [],
       resumeToken: Swift::String = "",
       includeSnapshot: Swift::Bool = false,
-      desiredKeys: VencejoAPI::Record.FieldSelection? = nil,
+      desiredKeys: VencejoMessages::Record.FieldSelection? = nil,
       heartbeatInterval: VencejoProtobuf::Google.Duration? = nil
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(parent: parent, targets: targets, resumeToken: resumeToken, includeSnapshot: includeSnapshot, desiredKeys: desiredKeys, heartbeatInterval: heartbeatInterval, unknownFields: .init()))
@@ -7257,7 +7236,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.SubscribeTarget" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.targetId = 0
       self.target = nil
@@ -7280,7 +7259,7 @@ extension Record {
         case 8: self.targetId = reader.int32()
         case 18: self.target = .subscription(reader.string())
         case 26:
-          var value = VencejoAPI::Record.Query()
+          var value = VencejoMessages::Record.Query()
           if case .query(let old)? = self.target { value = old }
           self.target = nil
           reader.message(into: &value)
@@ -7307,7 +7286,7 @@ extension Record {
     public enum Target: VencejoProtobuf::OneofValue {
       /// Firings of a saved subscription, by its name.
       case subscription(Swift::String)
-      case query(VencejoAPI::Record.Query)
+      case query(VencejoMessages::Record.Query)
       /// Format: .../zones/{zone}
       case zone(Swift::String)
       /// Which zones change, without their records.
@@ -7337,67 +7316,67 @@ extension Record {
           case 32: self.historical = reader.bool()
           case 40, 42: reader.list(VencejoProtobuf::Wire.Int32.self, tag, into: &self.targetIds)
           case 82:
-            var value = VencejoAPI::Record.RecordMatchedEvent()
+            var value = VencejoMessages::Record.RecordMatchedEvent()
             if case .recordMatched(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .recordMatched(value)
           case 90:
-            var value = VencejoAPI::Record.RecordUnmatchedEvent()
+            var value = VencejoMessages::Record.RecordUnmatchedEvent()
             if case .recordUnmatched(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .recordUnmatched(value)
           case 98:
-            var value = VencejoAPI::Record.RecordDeletedEvent()
+            var value = VencejoMessages::Record.RecordDeletedEvent()
             if case .recordDeleted(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .recordDeleted(value)
           case 106:
-            var value = VencejoAPI::Record.ZoneChangedEvent()
+            var value = VencejoMessages::Record.ZoneChangedEvent()
             if case .zoneChanged(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .zoneChanged(value)
           case 114:
-            var value = VencejoAPI::Record.ZoneDeletedEvent()
+            var value = VencejoMessages::Record.ZoneDeletedEvent()
             if case .zoneDeleted(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .zoneDeleted(value)
           case 122:
-            var value = VencejoAPI::Record.FiringEvent()
+            var value = VencejoMessages::Record.FiringEvent()
             if case .firing(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .firing(value)
           case 162:
-            var value = VencejoAPI::Record.CaughtUpEvent()
+            var value = VencejoMessages::Record.CaughtUpEvent()
             if case .caughtUp(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .caughtUp(value)
           case 170:
-            var value = VencejoAPI::Record.HeartbeatEvent()
+            var value = VencejoMessages::Record.HeartbeatEvent()
             if case .heartbeat(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .heartbeat(value)
           case 178:
-            var value = VencejoAPI::Record.ResetEvent()
+            var value = VencejoMessages::Record.ResetEvent()
             if case .reset(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .reset(value)
           case 186:
-            var value = VencejoAPI::Record.ClosingEvent()
+            var value = VencejoMessages::Record.ClosingEvent()
             if case .closing(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .closing(value)
           case 194:
-            var value = VencejoAPI::Record.TargetFailedEvent()
+            var value = VencejoMessages::Record.TargetFailedEvent()
             if case .targetFailed(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
@@ -7458,7 +7437,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.SubscribeResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(resumeToken: "", commitTime: nil, historical: false, targetIds: [], event: nil, unknownFields: .init()))
     }
@@ -7482,30 +7461,30 @@ extension Record {
     }
 
     public enum Event: VencejoProtobuf::OneofValue {
-      case recordMatched(VencejoAPI::Record.RecordMatchedEvent)
-      case recordUnmatched(VencejoAPI::Record.RecordUnmatchedEvent)
-      case recordDeleted(VencejoAPI::Record.RecordDeletedEvent)
-      case zoneChanged(VencejoAPI::Record.ZoneChangedEvent)
-      case zoneDeleted(VencejoAPI::Record.ZoneDeletedEvent)
-      case firing(VencejoAPI::Record.FiringEvent)
-      case caughtUp(VencejoAPI::Record.CaughtUpEvent)
-      case heartbeat(VencejoAPI::Record.HeartbeatEvent)
-      case reset(VencejoAPI::Record.ResetEvent)
-      case closing(VencejoAPI::Record.ClosingEvent)
-      case targetFailed(VencejoAPI::Record.TargetFailedEvent)
+      case recordMatched(VencejoMessages::Record.RecordMatchedEvent)
+      case recordUnmatched(VencejoMessages::Record.RecordUnmatchedEvent)
+      case recordDeleted(VencejoMessages::Record.RecordDeletedEvent)
+      case zoneChanged(VencejoMessages::Record.ZoneChangedEvent)
+      case zoneDeleted(VencejoMessages::Record.ZoneDeletedEvent)
+      case firing(VencejoMessages::Record.FiringEvent)
+      case caughtUp(VencejoMessages::Record.CaughtUpEvent)
+      case heartbeat(VencejoMessages::Record.HeartbeatEvent)
+      case reset(VencejoMessages::Record.ResetEvent)
+      case closing(VencejoMessages::Record.ClosingEvent)
+      case targetFailed(VencejoMessages::Record.TargetFailedEvent)
     }
   }
 
   /// A record now matches, or still matches and changed.
   public struct RecordMatchedEvent: VencejoProtobuf::Message {
-    public var record: VencejoAPI::Record.Record?
-    public var reason: VencejoAPI::Record.FiresOn
+    public var record: VencejoMessages::Record.Record?
+    public var reason: VencejoMessages::Record.FiresOn
     /// The request_id of the ModifyRecords that caused it, for the same user.
     public var requestId: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordMatchedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.record = nil
       self.reason = .init(rawValue: 0)
@@ -7513,8 +7492,8 @@ extension Record {
       self.unknownFields = .init()
     }
     public init(
-      record: VencejoAPI::Record.Record? = nil,
-      reason: VencejoAPI::Record.FiresOn = .init(rawValue: 0),
+      record: VencejoMessages::Record.Record? = nil,
+      reason: VencejoMessages::Record.FiresOn = .init(rawValue: 0),
       requestId: Swift::String = ""
     ) {
       self.record = record
@@ -7550,7 +7529,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordUnmatchedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -7588,17 +7567,17 @@ extension Record {
   }
 
   public struct RecordDeletedEvent: VencejoProtobuf::Message {
-    public var record: VencejoAPI::Record.DeletedRecord?
+    public var record: VencejoMessages::Record.DeletedRecord?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordDeletedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.record = nil
       self.unknownFields = .init()
     }
     public init(
-      record: VencejoAPI::Record.DeletedRecord? = nil
+      record: VencejoMessages::Record.DeletedRecord? = nil
     ) {
       self.record = record
       self.unknownFields = .init()
@@ -7622,17 +7601,17 @@ extension Record {
   }
 
   public struct ZoneChangedEvent: VencejoProtobuf::Message {
-    public var zone: VencejoAPI::Record.Zone?
+    public var zone: VencejoMessages::Record.Zone?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneChangedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zone = nil
       self.unknownFields = .init()
     }
     public init(
-      zone: VencejoAPI::Record.Zone? = nil
+      zone: VencejoMessages::Record.Zone? = nil
     ) {
       self.zone = zone
       self.unknownFields = .init()
@@ -7656,17 +7635,17 @@ extension Record {
   }
 
   public struct FiringEvent: VencejoProtobuf::Message {
-    public var firing: VencejoAPI::Record.Firing?
+    public var firing: VencejoMessages::Record.Firing?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FiringEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.firing = nil
       self.unknownFields = .init()
     }
     public init(
-      firing: VencejoAPI::Record.Firing? = nil
+      firing: VencejoMessages::Record.Firing? = nil
     ) {
       self.firing = firing
       self.unknownFields = .init()
@@ -7690,17 +7669,17 @@ extension Record {
   }
 
   public struct ZoneDeletedEvent: VencejoProtobuf::Message {
-    public var zone: VencejoAPI::Record.DeletedZone?
+    public var zone: VencejoMessages::Record.DeletedZone?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneDeletedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zone = nil
       self.unknownFields = .init()
     }
     public init(
-      zone: VencejoAPI::Record.DeletedZone? = nil
+      zone: VencejoMessages::Record.DeletedZone? = nil
     ) {
       self.zone = zone
       self.unknownFields = .init()
@@ -7728,7 +7707,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CaughtUpEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.replayedEventCount = 0
       self.unknownFields = .init()
@@ -7770,7 +7749,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.HeartbeatEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.serverTime = nil
       self.unknownFields = .init()
@@ -7800,17 +7779,17 @@ extension Record {
   }
 
   public struct ResetEvent: VencejoProtobuf::Message {
-    public var reason: VencejoAPI::Record.ResetReason
+    public var reason: VencejoMessages::Record.ResetReason
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResetEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.reason = .init(rawValue: 0)
       self.unknownFields = .init()
     }
     public init(
-      reason: VencejoAPI::Record.ResetReason = .init(rawValue: 0)
+      reason: VencejoMessages::Record.ResetReason = .init(rawValue: 0)
     ) {
       self.reason = reason
       self.unknownFields = .init()
@@ -7842,19 +7821,19 @@ extension Record {
   }
 
   public struct ClosingEvent: VencejoProtobuf::Message {
-    public var reason: VencejoAPI::Record.CloseReason
+    public var reason: VencejoMessages::Record.CloseReason
     public var retryDelay: VencejoProtobuf::Google.Duration?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ClosingEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.reason = .init(rawValue: 0)
       self.retryDelay = nil
       self.unknownFields = .init()
     }
     public init(
-      reason: VencejoAPI::Record.CloseReason = .init(rawValue: 0),
+      reason: VencejoMessages::Record.CloseReason = .init(rawValue: 0),
       retryDelay: VencejoProtobuf::Google.Duration? = nil
     ) {
       self.reason = reason
@@ -7885,11 +7864,11 @@ extension Record {
   /// fail, the call does.
   public struct TargetFailedEvent: VencejoProtobuf::Message {
     public var targetId: Swift::Int32
-    public var status: VencejoAPI::Record.ItemStatus?
+    public var status: VencejoMessages::Record.ItemStatus?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.TargetFailedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.targetId = 0
       self.status = nil
@@ -7897,7 +7876,7 @@ extension Record {
     }
     public init(
       targetId: Swift::Int32 = 0,
-      status: VencejoAPI::Record.ItemStatus? = nil
+      status: VencejoMessages::Record.ItemStatus? = nil
     ) {
       self.targetId = targetId
       self.status = status
@@ -7927,11 +7906,11 @@ extension Record {
     /// Format: containers/{container}/databases/{database}
     public var parent: Swift::String
     public var zoneId: Swift::String
-    public var zone: VencejoAPI::Record.Zone?
+    public var zone: VencejoMessages::Record.Zone?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateZoneRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
       self.zoneId = ""
@@ -7941,7 +7920,7 @@ extension Record {
     public init(
       parent: Swift::String = "",
       zoneId: Swift::String = "",
-      zone: VencejoAPI::Record.Zone? = nil
+      zone: VencejoMessages::Record.Zone? = nil
     ) {
       self.parent = parent
       self.zoneId = zoneId
@@ -7971,17 +7950,17 @@ extension Record {
   }
 
   public struct CreateZoneResponse: VencejoProtobuf::Message {
-    public var zone: VencejoAPI::Record.Zone?
+    public var zone: VencejoMessages::Record.Zone?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateZoneResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zone = nil
       self.unknownFields = .init()
     }
     public init(
-      zone: VencejoAPI::Record.Zone? = nil
+      zone: VencejoMessages::Record.Zone? = nil
     ) {
       self.zone = zone
       self.unknownFields = .init()
@@ -8009,7 +7988,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetZoneRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -8047,17 +8026,17 @@ extension Record {
   }
 
   public struct GetZoneResponse: VencejoProtobuf::Message {
-    public var zone: VencejoAPI::Record.Zone?
+    public var zone: VencejoMessages::Record.Zone?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetZoneResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zone = nil
       self.unknownFields = .init()
     }
     public init(
-      zone: VencejoAPI::Record.Zone? = nil
+      zone: VencejoMessages::Record.Zone? = nil
     ) {
       self.zone = zone
       self.unknownFields = .init()
@@ -8087,7 +8066,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListZonesRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
       self.pageSize = 0
@@ -8139,19 +8118,19 @@ extension Record {
   }
 
   public struct ListZonesResponse: VencejoProtobuf::Message {
-    public var zones: [VencejoAPI::Record.Zone]
+    public var zones: [VencejoMessages::Record.Zone]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListZonesResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zones = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      zones: [VencejoAPI::Record.Zone] = [],
+      zones: [VencejoMessages::Record.Zone] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.zones = zones
@@ -8184,7 +8163,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteZoneRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
       self.etag = ""
@@ -8232,7 +8211,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteZoneResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -8256,898 +8235,5 @@ extension Record {
     public func hash(into hasher: inout Swift::Hasher) {
       hasher.combine(self.unknownFields)
     }
-  }
-
-  public struct ExportRecordsRequest: VencejoProtobuf::Message {
-    /// A database or a zone; a container's private databases are their owners' to
-    /// export.
-    public var parent: Swift::String = ""
-    /// Tells the bytes of files too, before the first record that holds them.
-    public var includeAssets: Swift::Bool = false
-    /// Of the last progress that came: the export goes on from there.
-    public var pageToken: Swift::String = ""
-    public var unknownFields = VencejoProtobuf::UnknownFields()
-
-    public static var messageName: Swift::String { "vencejo.record.v1.ExportRecordsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
-    public init(
-      parent: Swift::String = "",
-      includeAssets: Swift::Bool = false,
-      pageToken: Swift::String = ""
-    ) {
-      self.parent = parent
-      self.includeAssets = includeAssets
-      self.pageToken = pageToken
-    }
-    @inline(never)
-    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 10: self.parent = reader.string()
-        case 16: self.includeAssets = reader.bool()
-        case 26: self.pageToken = reader.string()
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
-    }
-    @inline(never)
-    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
-      if self.includeAssets { writer.bool(16, self.includeAssets) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.parent != right.parent { return false }
-      if left.includeAssets != right.includeAssets { return false }
-      if left.pageToken != right.pageToken { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.parent)
-      hasher.combine(self.includeAssets)
-      hasher.combine(self.pageToken)
-      hasher.combine(self.unknownFields)
-    }
-  }
-
-  public struct ExportRecordsResponse: VencejoProtobuf::Message {
-    struct Storage: Swift::Sendable {
-      var payload: Payload?
-      var unknownFields = VencejoProtobuf::UnknownFields()
-      @inline(never)
-      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10:
-            var value = VencejoAPI::Record.Record()
-            if case .record(let old)? = self.payload { value = old }
-            self.payload = nil
-            reader.message(into: &value)
-            self.payload = .record(value)
-          case 18:
-            var value = VencejoAPI::Record.AssetPart()
-            if case .assetPart(let old)? = self.payload { value = old }
-            self.payload = nil
-            reader.message(into: &value)
-            self.payload = .assetPart(value)
-          case 26:
-            var value = VencejoAPI::Record.ExportProgress()
-            if case .progress(let old)? = self.payload { value = old }
-            self.payload = nil
-            reader.message(into: &value)
-            self.payload = .progress(value)
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(fields.value.unknownFields)
-        switch fields.value.payload {
-        case nil: break
-        case .record(let value)?: writer.message(10, value)
-        case .assetPart(let value)?: writer.message(18, value)
-        case .progress(let value)?: writer.message(26, value)
-        }
-      }
-    }
-    var storage = VencejoProtobuf::Boxed(Storage())
-
-    public var payload: Payload? {
-      get { self.storage.value.payload }
-      _modify { yield &self.storage.value.payload }
-    }
-    public var unknownFields: VencejoProtobuf::UnknownFields {
-      get { self.storage.value.unknownFields }
-      _modify { yield &self.storage.value.unknownFields }
-    }
-
-    public static var messageName: Swift::String { "vencejo.record.v1.ExportRecordsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
-    public init(
-      payload: Payload? = nil
-    ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(payload: payload))
-    }
-    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      self.storage.value.decode(from: &reader)
-    }
-    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      Storage.encode(self.storage.lent, to: &writer)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      left.storage === right.storage || left.isEncodedLike(right)
-    }
-
-    public enum Payload: VencejoProtobuf::OneofValue {
-      case record(VencejoAPI::Record.Record)
-      case assetPart(VencejoAPI::Record.AssetPart)
-      case progress(VencejoAPI::Record.ExportProgress)
-    }
-  }
-
-  /// A stretch of a file that records after it hold.
-  public struct AssetPart: VencejoProtobuf::Message {
-    /// In a file's first part.
-    public var asset: VencejoAPI::Record.Asset?
-    /// At most 1 MiB.
-    public var data: [Swift::UInt8] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
-
-    public static var messageName: Swift::String { "vencejo.record.v1.AssetPart" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
-    public init(
-      asset: VencejoAPI::Record.Asset? = nil,
-      data: [Swift::UInt8] = []
-    ) {
-      self.asset = asset
-      self.data = data
-    }
-    @inline(never)
-    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 10: reader.message(into: &self.asset)
-        case 18: self.data = reader.bytes()
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
-    }
-    @inline(never)
-    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      if !self.data.isEmpty { writer.bytes(18, self.data) }
-      if let value = self.asset { writer.message(10, value) }
-    }
-  }
-
-  public struct ExportProgress: VencejoProtobuf::Message {
-    /// Records told by this call so far.
-    public var exportedCount: Swift::Int64 = 0
-    public var pageToken: Swift::String = ""
-    /// The last frame.
-    public var done: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
-
-    public static var messageName: Swift::String { "vencejo.record.v1.ExportProgress" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
-    public init(
-      exportedCount: Swift::Int64 = 0,
-      pageToken: Swift::String = "",
-      done: Swift::Bool = false
-    ) {
-      self.exportedCount = exportedCount
-      self.pageToken = pageToken
-      self.done = done
-    }
-    @inline(never)
-    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 8: self.exportedCount = reader.int64()
-        case 18: self.pageToken = reader.string()
-        case 24: self.done = reader.bool()
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
-    }
-    @inline(never)
-    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      if self.done { writer.bool(24, self.done) }
-      if !self.pageToken.isEmpty { writer.string(18, self.pageToken) }
-      if self.exportedCount != 0 { writer.int64(8, self.exportedCount) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.exportedCount != right.exportedCount { return false }
-      if left.pageToken != right.pageToken { return false }
-      if left.done != right.done { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.exportedCount)
-      hasher.combine(self.pageToken)
-      hasher.combine(self.done)
-      hasher.combine(self.unknownFields)
-    }
-  }
-
-  /// A header first.
-  public struct ImportRecordsRequest: VencejoProtobuf::Message {
-    struct Storage: Swift::Sendable {
-      var payload: Payload?
-      var unknownFields = VencejoProtobuf::UnknownFields()
-      @inline(never)
-      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-        while true {
-          let tag = reader.nextTag()
-          switch tag {
-          case 0: return
-          case 10:
-            var value = VencejoAPI::Record.ImportHeader()
-            if case .header(let old)? = self.payload { value = old }
-            self.payload = nil
-            reader.message(into: &value)
-            self.payload = .header(value)
-          case 18:
-            var value = VencejoAPI::Record.Record()
-            if case .record(let old)? = self.payload { value = old }
-            self.payload = nil
-            reader.message(into: &value)
-            self.payload = .record(value)
-          case 26:
-            var value = VencejoAPI::Record.AssetPart()
-            if case .assetPart(let old)? = self.payload { value = old }
-            self.payload = nil
-            reader.message(into: &value)
-            self.payload = .assetPart(value)
-          default: reader.unknown(tag, into: &self.unknownFields)
-          }
-        }
-      }
-      @inline(never)
-      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
-        writer.unknown(fields.value.unknownFields)
-        switch fields.value.payload {
-        case nil: break
-        case .header(let value)?: writer.message(10, value)
-        case .record(let value)?: writer.message(18, value)
-        case .assetPart(let value)?: writer.message(26, value)
-        }
-      }
-    }
-    var storage = VencejoProtobuf::Boxed(Storage())
-
-    public var payload: Payload? {
-      get { self.storage.value.payload }
-      _modify { yield &self.storage.value.payload }
-    }
-    public var unknownFields: VencejoProtobuf::UnknownFields {
-      get { self.storage.value.unknownFields }
-      _modify { yield &self.storage.value.unknownFields }
-    }
-
-    public static var messageName: Swift::String { "vencejo.record.v1.ImportRecordsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
-    public init(
-      payload: Payload? = nil
-    ) {
-      self.storage = VencejoProtobuf::Boxed(Storage(payload: payload))
-    }
-    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      self.storage.value.decode(from: &reader)
-    }
-    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      Storage.encode(self.storage.lent, to: &writer)
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      left.storage === right.storage || left.isEncodedLike(right)
-    }
-
-    public enum Payload: VencejoProtobuf::OneofValue {
-      case header(VencejoAPI::Record.ImportHeader)
-      case record(VencejoAPI::Record.Record)
-      case assetPart(VencejoAPI::Record.AssetPart)
-    }
-  }
-
-  public struct ImportHeader: VencejoProtobuf::Message {
-    /// Where the records go, whatever database their names tell of: a zone, or a
-    /// database, in which they keep their zones. Zones that are missing are made.
-    public var parent: Swift::String = ""
-    /// Unspecified means REPLACE.
-    public var savePolicy: VencejoAPI::Record.SavePolicy = .init(rawValue: 0)
-    /// Keeps creator, last_modifier and times as the records have them. For
-    /// administrators.
-    public var preserveSystemFields: Swift::Bool = false
-    /// Answers what would happen and changes nothing.
-    public var validateOnly: Swift::Bool = false
-    public var unknownFields = VencejoProtobuf::UnknownFields()
-
-    public static var messageName: Swift::String { "vencejo.record.v1.ImportHeader" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
-    public init(
-      parent: Swift::String = "",
-      savePolicy: VencejoAPI::Record.SavePolicy = .init(rawValue: 0),
-      preserveSystemFields: Swift::Bool = false,
-      validateOnly: Swift::Bool = false
-    ) {
-      self.parent = parent
-      self.savePolicy = savePolicy
-      self.preserveSystemFields = preserveSystemFields
-      self.validateOnly = validateOnly
-    }
-    @inline(never)
-    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 10: self.parent = reader.string()
-        case 16: self.savePolicy = reader.enumeration()
-        case 24: self.preserveSystemFields = reader.bool()
-        case 32: self.validateOnly = reader.bool()
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
-    }
-    @inline(never)
-    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      if self.validateOnly { writer.bool(32, self.validateOnly) }
-      if self.preserveSystemFields { writer.bool(24, self.preserveSystemFields) }
-      if self.savePolicy.rawValue != 0 { writer.enumeration(16, self.savePolicy) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
-    }
-    public static func == (left: Self, right: Self) -> Swift::Bool {
-      if left.parent != right.parent { return false }
-      if left.savePolicy != right.savePolicy { return false }
-      if left.preserveSystemFields != right.preserveSystemFields { return false }
-      if left.validateOnly != right.validateOnly { return false }
-      return left.unknownFields == right.unknownFields
-    }
-    public func hash(into hasher: inout Swift::Hasher) {
-      hasher.combine(self.parent)
-      hasher.combine(self.savePolicy)
-      hasher.combine(self.preserveSystemFields)
-      hasher.combine(self.validateOnly)
-      hasher.combine(self.unknownFields)
-    }
-  }
-
-  public struct ImportRecordsResponse: VencejoProtobuf::Message {
-    public var importedCount: Swift::Int64 = 0
-    /// Records that were the same already.
-    public var unchangedCount: Swift::Int64 = 0
-    public var failedCount: Swift::Int64 = 0
-    /// The first 1,000 that failed.
-    public var failures: [VencejoAPI::Record.ImportFailure] = []
-    public var unknownFields = VencejoProtobuf::UnknownFields()
-
-    public static var messageName: Swift::String { "vencejo.record.v1.ImportRecordsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
-    public init(
-      importedCount: Swift::Int64 = 0,
-      unchangedCount: Swift::Int64 = 0,
-      failedCount: Swift::Int64 = 0,
-      failures: [VencejoAPI::Record.ImportFailure] = []
-    ) {
-      self.importedCount = importedCount
-      self.unchangedCount = unchangedCount
-      self.failedCount = failedCount
-      self.failures = failures
-    }
-    @inline(never)
-    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 8: self.importedCount = reader.int64()
-        case 16: self.unchangedCount = reader.int64()
-        case 24: self.failedCount = reader.int64()
-        case 34: reader.message(into: &self.failures)
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
-    }
-    @inline(never)
-    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      writer.message(34, self.failures)
-      if self.failedCount != 0 { writer.int64(24, self.failedCount) }
-      if self.unchangedCount != 0 { writer.int64(16, self.unchangedCount) }
-      if self.importedCount != 0 { writer.int64(8, self.importedCount) }
-    }
-  }
-
-  public struct ImportFailure: VencejoProtobuf::Message {
-    /// The record's name as it was sent.
-    public var record: Swift::String = ""
-    public var status: VencejoAPI::Record.ItemStatus?
-    public var unknownFields = VencejoProtobuf::UnknownFields()
-
-    public static var messageName: Swift::String { "vencejo.record.v1.ImportFailure" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Record.recordProto }
-    public init() {}
-    public init(
-      record: Swift::String = "",
-      status: VencejoAPI::Record.ItemStatus? = nil
-    ) {
-      self.record = record
-      self.status = status
-    }
-    @inline(never)
-    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
-      while true {
-        let tag = reader.nextTag()
-        switch tag {
-        case 0: return
-        case 10: self.record = reader.string()
-        case 18: reader.message(into: &self.status)
-        default: reader.unknown(tag, into: &self.unknownFields)
-        }
-      }
-    }
-    @inline(never)
-    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
-      writer.unknown(self.unknownFields)
-      if let value = self.status { writer.message(18, value) }
-      if !self.record.isEmpty { writer.string(10, self.record) }
-    }
-  }
-}
-
-extension Record {
-  /// A record store in the manner of CloudKit.
-  ///
-  /// Names
-  ///   containers/{container}
-  ///   containers/{container}/databases/{database}
-  ///   containers/{container}/databases/{database}/zones/{zone}
-  ///   containers/{container}/databases/{database}/zones/{zone}/records/{record}
-  ///   containers/{container}/databases/{database}/shares/{share}
-  /// {database} is `public`, or `u-{user}` for a user's private database. In
-  /// requests `private` stands for the caller's own database, and in ListZones,
-  /// FetchDatabaseChanges and ListShares `shared` for what others share with the
-  /// caller. Answers always carry the canonical name, so one record has one name
-  /// for its owner and for every participant.
-  ///
-  /// Versions
-  ///   * Every committed batch gets a change number, increasing within its zone.
-  ///   * Record.change_tag is opaque and changes with each save of that record.
-  ///   * Change tokens and resume tokens are opaque, signed, and bound to the
-  ///     caller, the target and the server's history id.
-  public protocol RecordService: VencejoRPC::GeneratedService {
-    /// Administrators of the server make and delete containers; a container's own
-    /// administrators change it and its schema.
-    func createContainer(_ request: VencejoAPI::Record.CreateContainerRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CreateContainerResponse
-    func getContainer(_ request: VencejoAPI::Record.GetContainerRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetContainerResponse
-    func listContainers(_ request: VencejoAPI::Record.ListContainersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListContainersResponse
-    func updateContainer(_ request: VencejoAPI::Record.UpdateContainerRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.UpdateContainerResponse
-    func deleteContainer(_ request: VencejoAPI::Record.DeleteContainerRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.DeleteContainerResponse
-    func getSchema(_ request: VencejoAPI::Record.GetSchemaRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetSchemaResponse
-    /// Replaces the development schema. With validate_only: reports what would
-    /// change.
-    func updateSchema(_ request: VencejoAPI::Record.UpdateSchemaRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.UpdateSchemaResponse
-    /// Copies the development schema to production. Additive only.
-    func deploySchema(_ request: VencejoAPI::Record.DeploySchemaRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.DeploySchemaResponse
-    /// Development only: drops every record and goes back to the production
-    /// schema.
-    func resetDevelopment(_ request: VencejoAPI::Record.ResetDevelopmentRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ResetDevelopmentResponse
-    func createZone(_ request: VencejoAPI::Record.CreateZoneRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CreateZoneResponse
-    func getZone(_ request: VencejoAPI::Record.GetZoneRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetZoneResponse
-    func listZones(_ request: VencejoAPI::Record.ListZonesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListZonesResponse
-    func deleteZone(_ request: VencejoAPI::Record.DeleteZoneRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.DeleteZoneResponse
-    /// Saves and deletes. Per-item results unless atomic.
-    func modifyRecords(_ request: VencejoAPI::Record.ModifyRecordsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ModifyRecordsResponse
-    func getRecord(_ request: VencejoAPI::Record.GetRecordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetRecordResponse
-    /// Not called BatchGet because, unlike AIP-231, missing items are reported
-    /// one by one.
-    func lookupRecords(_ request: VencejoAPI::Record.LookupRecordsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.LookupRecordsResponse
-    func queryRecords(_ request: VencejoAPI::Record.QueryRecordsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.QueryRecordsResponse
-    func countRecords(_ request: VencejoAPI::Record.CountRecordsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CountRecordsResponse
-    /// Which zones of a database changed since the token.
-    func fetchDatabaseChanges(_ request: VencejoAPI::Record.FetchDatabaseChangesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.FetchDatabaseChangesResponse
-    /// Which records of a zone changed since the token: latest state of each,
-    /// plus tombstones.
-    func fetchZoneChanges(_ request: VencejoAPI::Record.FetchZoneChangesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.FetchZoneChangesResponse
-    func uploadAsset(_ requests: VencejoRPC::RequestStream<VencejoAPI::Record.UploadAssetRequest>, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.UploadAssetResponse
-    func getAssetUpload(_ request: VencejoAPI::Record.GetAssetUploadRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetAssetUploadResponse
-    func downloadAsset(_ request: VencejoAPI::Record.DownloadAssetRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Record.DownloadAssetResponse>, _ context: VencejoRPC::ServerContext) async throws
-    /// What a database holds and may hold; of a whole container, for its
-    /// administrators.
-    func getUsage(_ request: VencejoAPI::Record.GetUsageRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetUsageResponse
-    /// The records of a zone or a database, for its owner, or of the public one
-    /// for administrators of the container. A record that changes on the way is
-    /// told again.
-    func exportRecords(_ request: VencejoAPI::Record.ExportRecordsRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Record.ExportRecordsResponse>, _ context: VencejoRPC::ServerContext) async throws
-    /// Takes in what ExportRecords tells, in any order. What is the same already
-    /// stays as it is, so a broken import may be sent again.
-    func importRecords(_ requests: VencejoRPC::RequestStream<VencejoAPI::Record.ImportRecordsRequest>, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ImportRecordsResponse
-    /// The owner of a private database shares a zone, or a record with all below
-    /// it by parent.
-    func createShare(_ request: VencejoAPI::Record.CreateShareRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CreateShareResponse
-    func getShare(_ request: VencejoAPI::Record.GetShareRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetShareResponse
-    func listShares(_ request: VencejoAPI::Record.ListSharesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListSharesResponse
-    func updateShare(_ request: VencejoAPI::Record.UpdateShareRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.UpdateShareResponse
-    /// The owner ends the share; a participant leaves it.
-    func deleteShare(_ request: VencejoAPI::Record.DeleteShareRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.DeleteShareResponse
-    /// What a link leads to, before accepting it.
-    func resolveShareLink(_ request: VencejoAPI::Record.ResolveShareLinkRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ResolveShareLinkResponse
-    func acceptShare(_ request: VencejoAPI::Record.AcceptShareRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.AcceptShareResponse
-    /// A saved subscription fires whether or not a client is connected: once for
-    /// each committed change that it waits for. It belongs to who made it.
-    func createSubscription(_ request: VencejoAPI::Record.CreateSubscriptionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CreateSubscriptionResponse
-    func getSubscription(_ request: VencejoAPI::Record.GetSubscriptionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetSubscriptionResponse
-    func listSubscriptions(_ request: VencejoAPI::Record.ListSubscriptionsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListSubscriptionsResponse
-    func deleteSubscription(_ request: VencejoAPI::Record.DeleteSubscriptionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.DeleteSubscriptionResponse
-    /// Firings not yet acknowledged, oldest first. They are kept 30 days, and
-    /// 1,000 of each subscription.
-    func listFirings(_ request: VencejoAPI::Record.ListFiringsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListFiringsResponse
-    func acknowledgeFirings(_ request: VencejoAPI::Record.AcknowledgeFiringsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.AcknowledgeFiringsResponse
-    /// Live changes of zones, queries and databases, and firings of saved
-    /// subscriptions.
-    func subscribe(_ request: VencejoAPI::Record.SubscribeRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Record.SubscribeResponse>, _ context: VencejoRPC::ServerContext) async throws
-  }
-
-  /// A record store in the manner of CloudKit.
-  ///
-  /// Names
-  ///   containers/{container}
-  ///   containers/{container}/databases/{database}
-  ///   containers/{container}/databases/{database}/zones/{zone}
-  ///   containers/{container}/databases/{database}/zones/{zone}/records/{record}
-  ///   containers/{container}/databases/{database}/shares/{share}
-  /// {database} is `public`, or `u-{user}` for a user's private database. In
-  /// requests `private` stands for the caller's own database, and in ListZones,
-  /// FetchDatabaseChanges and ListShares `shared` for what others share with the
-  /// caller. Answers always carry the canonical name, so one record has one name
-  /// for its owner and for every participant.
-  ///
-  /// Versions
-  ///   * Every committed batch gets a change number, increasing within its zone.
-  ///   * Record.change_tag is opaque and changes with each save of that record.
-  ///   * Change tokens and resume tokens are opaque, signed, and bound to the
-  ///     caller, the target and the server's history id.
-  public struct RecordClient: VencejoRPC::ServiceClient {
-    public let channel: VencejoRPC::Channel
-    public init(_ channel: VencejoRPC::Channel) { self.channel = channel }
-    /// Administrators of the server make and delete containers; a container's own
-    /// administrators change it and its schema.
-    public func createContainer(_ request: VencejoAPI::Record.CreateContainerRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.CreateContainerResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/CreateContainer", request, options)
-    }
-    public func getContainer(_ request: VencejoAPI::Record.GetContainerRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.GetContainerResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/GetContainer", request, options)
-    }
-    public func listContainers(_ request: VencejoAPI::Record.ListContainersRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.ListContainersResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/ListContainers", request, options)
-    }
-    public func updateContainer(_ request: VencejoAPI::Record.UpdateContainerRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.UpdateContainerResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/UpdateContainer", request, options)
-    }
-    public func deleteContainer(_ request: VencejoAPI::Record.DeleteContainerRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.DeleteContainerResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/DeleteContainer", request, options)
-    }
-    public func getSchema(_ request: VencejoAPI::Record.GetSchemaRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.GetSchemaResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/GetSchema", request, options)
-    }
-    /// Replaces the development schema. With validate_only: reports what would
-    /// change.
-    public func updateSchema(_ request: VencejoAPI::Record.UpdateSchemaRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.UpdateSchemaResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/UpdateSchema", request, options)
-    }
-    /// Copies the development schema to production. Additive only.
-    public func deploySchema(_ request: VencejoAPI::Record.DeploySchemaRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.DeploySchemaResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/DeploySchema", request, options)
-    }
-    /// Development only: drops every record and goes back to the production
-    /// schema.
-    public func resetDevelopment(_ request: VencejoAPI::Record.ResetDevelopmentRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.ResetDevelopmentResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/ResetDevelopment", request, options)
-    }
-    public func createZone(_ request: VencejoAPI::Record.CreateZoneRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.CreateZoneResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/CreateZone", request, options)
-    }
-    public func getZone(_ request: VencejoAPI::Record.GetZoneRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.GetZoneResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/GetZone", request, options)
-    }
-    public func listZones(_ request: VencejoAPI::Record.ListZonesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.ListZonesResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/ListZones", request, options)
-    }
-    public func deleteZone(_ request: VencejoAPI::Record.DeleteZoneRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.DeleteZoneResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/DeleteZone", request, options)
-    }
-    /// Saves and deletes. Per-item results unless atomic.
-    public func modifyRecords(_ request: VencejoAPI::Record.ModifyRecordsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.ModifyRecordsResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/ModifyRecords", request, options)
-    }
-    public func getRecord(_ request: VencejoAPI::Record.GetRecordRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.GetRecordResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/GetRecord", request, options)
-    }
-    /// Not called BatchGet because, unlike AIP-231, missing items are reported
-    /// one by one.
-    public func lookupRecords(_ request: VencejoAPI::Record.LookupRecordsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.LookupRecordsResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/LookupRecords", request, options)
-    }
-    public func queryRecords(_ request: VencejoAPI::Record.QueryRecordsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.QueryRecordsResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/QueryRecords", request, options)
-    }
-    public func countRecords(_ request: VencejoAPI::Record.CountRecordsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.CountRecordsResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/CountRecords", request, options)
-    }
-    /// Which zones of a database changed since the token.
-    public func fetchDatabaseChanges(_ request: VencejoAPI::Record.FetchDatabaseChangesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.FetchDatabaseChangesResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/FetchDatabaseChanges", request, options)
-    }
-    /// Which records of a zone changed since the token: latest state of each,
-    /// plus tombstones.
-    public func fetchZoneChanges(_ request: VencejoAPI::Record.FetchZoneChangesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.FetchZoneChangesResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/FetchZoneChanges", request, options)
-    }
-    public func uploadAsset(_ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ClientStreamingCall<VencejoAPI::Record.UploadAssetRequest, VencejoAPI::Record.UploadAssetResponse> {
-      self.channel.clientStreaming("/vencejo.record.v1.RecordService/UploadAsset", options)
-    }
-    public func getAssetUpload(_ request: VencejoAPI::Record.GetAssetUploadRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.GetAssetUploadResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/GetAssetUpload", request, options)
-    }
-    public func downloadAsset(_ request: VencejoAPI::Record.DownloadAssetRequest, _ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ServerStreamingCall<VencejoAPI::Record.DownloadAssetResponse> {
-      self.channel.serverStreaming("/vencejo.record.v1.RecordService/DownloadAsset", request, options)
-    }
-    /// What a database holds and may hold; of a whole container, for its
-    /// administrators.
-    public func getUsage(_ request: VencejoAPI::Record.GetUsageRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.GetUsageResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/GetUsage", request, options)
-    }
-    /// The records of a zone or a database, for its owner, or of the public one
-    /// for administrators of the container. A record that changes on the way is
-    /// told again.
-    public func exportRecords(_ request: VencejoAPI::Record.ExportRecordsRequest, _ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ServerStreamingCall<VencejoAPI::Record.ExportRecordsResponse> {
-      self.channel.serverStreaming("/vencejo.record.v1.RecordService/ExportRecords", request, options)
-    }
-    /// Takes in what ExportRecords tells, in any order. What is the same already
-    /// stays as it is, so a broken import may be sent again.
-    public func importRecords(_ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ClientStreamingCall<VencejoAPI::Record.ImportRecordsRequest, VencejoAPI::Record.ImportRecordsResponse> {
-      self.channel.clientStreaming("/vencejo.record.v1.RecordService/ImportRecords", options)
-    }
-    /// The owner of a private database shares a zone, or a record with all below
-    /// it by parent.
-    public func createShare(_ request: VencejoAPI::Record.CreateShareRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.CreateShareResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/CreateShare", request, options)
-    }
-    public func getShare(_ request: VencejoAPI::Record.GetShareRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.GetShareResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/GetShare", request, options)
-    }
-    public func listShares(_ request: VencejoAPI::Record.ListSharesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.ListSharesResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/ListShares", request, options)
-    }
-    public func updateShare(_ request: VencejoAPI::Record.UpdateShareRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.UpdateShareResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/UpdateShare", request, options)
-    }
-    /// The owner ends the share; a participant leaves it.
-    public func deleteShare(_ request: VencejoAPI::Record.DeleteShareRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.DeleteShareResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/DeleteShare", request, options)
-    }
-    /// What a link leads to, before accepting it.
-    public func resolveShareLink(_ request: VencejoAPI::Record.ResolveShareLinkRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.ResolveShareLinkResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/ResolveShareLink", request, options)
-    }
-    public func acceptShare(_ request: VencejoAPI::Record.AcceptShareRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.AcceptShareResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/AcceptShare", request, options)
-    }
-    /// A saved subscription fires whether or not a client is connected: once for
-    /// each committed change that it waits for. It belongs to who made it.
-    public func createSubscription(_ request: VencejoAPI::Record.CreateSubscriptionRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.CreateSubscriptionResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/CreateSubscription", request, options)
-    }
-    public func getSubscription(_ request: VencejoAPI::Record.GetSubscriptionRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.GetSubscriptionResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/GetSubscription", request, options)
-    }
-    public func listSubscriptions(_ request: VencejoAPI::Record.ListSubscriptionsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.ListSubscriptionsResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/ListSubscriptions", request, options)
-    }
-    public func deleteSubscription(_ request: VencejoAPI::Record.DeleteSubscriptionRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.DeleteSubscriptionResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/DeleteSubscription", request, options)
-    }
-    /// Firings not yet acknowledged, oldest first. They are kept 30 days, and
-    /// 1,000 of each subscription.
-    public func listFirings(_ request: VencejoAPI::Record.ListFiringsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.ListFiringsResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/ListFirings", request, options)
-    }
-    public func acknowledgeFirings(_ request: VencejoAPI::Record.AcknowledgeFiringsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Record.AcknowledgeFiringsResponse {
-      try await self.channel.unary("/vencejo.record.v1.RecordService/AcknowledgeFirings", request, options)
-    }
-    /// Live changes of zones, queries and databases, and firings of saved
-    /// subscriptions.
-    public func subscribe(_ request: VencejoAPI::Record.SubscribeRequest, _ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ServerStreamingCall<VencejoAPI::Record.SubscribeResponse> {
-      self.channel.serverStreaming("/vencejo.record.v1.RecordService/Subscribe", request, options)
-    }
-  }
-}
-
-extension Record.RecordService {
-  public static var descriptor: VencejoProtobuf::ServiceDescriptor {
-    .init(fullName: "vencejo.record.v1.RecordService", file: VencejoAPI::Record.recordProto)
-  }
-  public var methods: [VencejoRPC::ServerMethod] {
-    [
-      .unary("/vencejo.record.v1.RecordService/CreateContainer", self.createContainer),
-      .unary("/vencejo.record.v1.RecordService/GetContainer", self.getContainer),
-      .unary("/vencejo.record.v1.RecordService/ListContainers", self.listContainers),
-      .unary("/vencejo.record.v1.RecordService/UpdateContainer", self.updateContainer),
-      .unary("/vencejo.record.v1.RecordService/DeleteContainer", self.deleteContainer),
-      .unary("/vencejo.record.v1.RecordService/GetSchema", self.getSchema),
-      .unary("/vencejo.record.v1.RecordService/UpdateSchema", self.updateSchema),
-      .unary("/vencejo.record.v1.RecordService/DeploySchema", self.deploySchema),
-      .unary("/vencejo.record.v1.RecordService/ResetDevelopment", self.resetDevelopment),
-      .unary("/vencejo.record.v1.RecordService/CreateZone", self.createZone),
-      .unary("/vencejo.record.v1.RecordService/GetZone", self.getZone),
-      .unary("/vencejo.record.v1.RecordService/ListZones", self.listZones),
-      .unary("/vencejo.record.v1.RecordService/DeleteZone", self.deleteZone),
-      .unary("/vencejo.record.v1.RecordService/ModifyRecords", self.modifyRecords),
-      .unary("/vencejo.record.v1.RecordService/GetRecord", self.getRecord),
-      .unary("/vencejo.record.v1.RecordService/LookupRecords", self.lookupRecords),
-      .unary("/vencejo.record.v1.RecordService/QueryRecords", self.queryRecords),
-      .unary("/vencejo.record.v1.RecordService/CountRecords", self.countRecords),
-      .unary("/vencejo.record.v1.RecordService/FetchDatabaseChanges", self.fetchDatabaseChanges),
-      .unary("/vencejo.record.v1.RecordService/FetchZoneChanges", self.fetchZoneChanges),
-      .clientStreaming("/vencejo.record.v1.RecordService/UploadAsset", self.uploadAsset),
-      .unary("/vencejo.record.v1.RecordService/GetAssetUpload", self.getAssetUpload),
-      .serverStreaming("/vencejo.record.v1.RecordService/DownloadAsset", self.downloadAsset),
-      .unary("/vencejo.record.v1.RecordService/GetUsage", self.getUsage),
-      .serverStreaming("/vencejo.record.v1.RecordService/ExportRecords", self.exportRecords),
-      .clientStreaming("/vencejo.record.v1.RecordService/ImportRecords", self.importRecords),
-      .unary("/vencejo.record.v1.RecordService/CreateShare", self.createShare),
-      .unary("/vencejo.record.v1.RecordService/GetShare", self.getShare),
-      .unary("/vencejo.record.v1.RecordService/ListShares", self.listShares),
-      .unary("/vencejo.record.v1.RecordService/UpdateShare", self.updateShare),
-      .unary("/vencejo.record.v1.RecordService/DeleteShare", self.deleteShare),
-      .unary("/vencejo.record.v1.RecordService/ResolveShareLink", self.resolveShareLink),
-      .unary("/vencejo.record.v1.RecordService/AcceptShare", self.acceptShare),
-      .unary("/vencejo.record.v1.RecordService/CreateSubscription", self.createSubscription),
-      .unary("/vencejo.record.v1.RecordService/GetSubscription", self.getSubscription),
-      .unary("/vencejo.record.v1.RecordService/ListSubscriptions", self.listSubscriptions),
-      .unary("/vencejo.record.v1.RecordService/DeleteSubscription", self.deleteSubscription),
-      .unary("/vencejo.record.v1.RecordService/ListFirings", self.listFirings),
-      .unary("/vencejo.record.v1.RecordService/AcknowledgeFirings", self.acknowledgeFirings),
-      .serverStreaming("/vencejo.record.v1.RecordService/Subscribe", self.subscribe),
-    ]
-  }
-  public func createContainer(_ request: VencejoAPI::Record.CreateContainerRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CreateContainerResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/CreateContainer")
-  }
-  public func getContainer(_ request: VencejoAPI::Record.GetContainerRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetContainerResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/GetContainer")
-  }
-  public func listContainers(_ request: VencejoAPI::Record.ListContainersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListContainersResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ListContainers")
-  }
-  public func updateContainer(_ request: VencejoAPI::Record.UpdateContainerRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.UpdateContainerResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/UpdateContainer")
-  }
-  public func deleteContainer(_ request: VencejoAPI::Record.DeleteContainerRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.DeleteContainerResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/DeleteContainer")
-  }
-  public func getSchema(_ request: VencejoAPI::Record.GetSchemaRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetSchemaResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/GetSchema")
-  }
-  public func updateSchema(_ request: VencejoAPI::Record.UpdateSchemaRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.UpdateSchemaResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/UpdateSchema")
-  }
-  public func deploySchema(_ request: VencejoAPI::Record.DeploySchemaRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.DeploySchemaResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/DeploySchema")
-  }
-  public func resetDevelopment(_ request: VencejoAPI::Record.ResetDevelopmentRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ResetDevelopmentResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ResetDevelopment")
-  }
-  public func createZone(_ request: VencejoAPI::Record.CreateZoneRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CreateZoneResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/CreateZone")
-  }
-  public func getZone(_ request: VencejoAPI::Record.GetZoneRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetZoneResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/GetZone")
-  }
-  public func listZones(_ request: VencejoAPI::Record.ListZonesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListZonesResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ListZones")
-  }
-  public func deleteZone(_ request: VencejoAPI::Record.DeleteZoneRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.DeleteZoneResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/DeleteZone")
-  }
-  public func modifyRecords(_ request: VencejoAPI::Record.ModifyRecordsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ModifyRecordsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ModifyRecords")
-  }
-  public func getRecord(_ request: VencejoAPI::Record.GetRecordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetRecordResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/GetRecord")
-  }
-  public func lookupRecords(_ request: VencejoAPI::Record.LookupRecordsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.LookupRecordsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/LookupRecords")
-  }
-  public func queryRecords(_ request: VencejoAPI::Record.QueryRecordsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.QueryRecordsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/QueryRecords")
-  }
-  public func countRecords(_ request: VencejoAPI::Record.CountRecordsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CountRecordsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/CountRecords")
-  }
-  public func fetchDatabaseChanges(_ request: VencejoAPI::Record.FetchDatabaseChangesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.FetchDatabaseChangesResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/FetchDatabaseChanges")
-  }
-  public func fetchZoneChanges(_ request: VencejoAPI::Record.FetchZoneChangesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.FetchZoneChangesResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/FetchZoneChanges")
-  }
-  public func uploadAsset(_ requests: VencejoRPC::RequestStream<VencejoAPI::Record.UploadAssetRequest>, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.UploadAssetResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/UploadAsset")
-  }
-  public func getAssetUpload(_ request: VencejoAPI::Record.GetAssetUploadRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetAssetUploadResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/GetAssetUpload")
-  }
-  public func downloadAsset(_ request: VencejoAPI::Record.DownloadAssetRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Record.DownloadAssetResponse>, _ context: VencejoRPC::ServerContext) async throws {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/DownloadAsset")
-  }
-  public func getUsage(_ request: VencejoAPI::Record.GetUsageRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetUsageResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/GetUsage")
-  }
-  public func exportRecords(_ request: VencejoAPI::Record.ExportRecordsRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Record.ExportRecordsResponse>, _ context: VencejoRPC::ServerContext) async throws {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ExportRecords")
-  }
-  public func importRecords(_ requests: VencejoRPC::RequestStream<VencejoAPI::Record.ImportRecordsRequest>, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ImportRecordsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ImportRecords")
-  }
-  public func createShare(_ request: VencejoAPI::Record.CreateShareRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CreateShareResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/CreateShare")
-  }
-  public func getShare(_ request: VencejoAPI::Record.GetShareRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetShareResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/GetShare")
-  }
-  public func listShares(_ request: VencejoAPI::Record.ListSharesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListSharesResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ListShares")
-  }
-  public func updateShare(_ request: VencejoAPI::Record.UpdateShareRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.UpdateShareResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/UpdateShare")
-  }
-  public func deleteShare(_ request: VencejoAPI::Record.DeleteShareRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.DeleteShareResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/DeleteShare")
-  }
-  public func resolveShareLink(_ request: VencejoAPI::Record.ResolveShareLinkRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ResolveShareLinkResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ResolveShareLink")
-  }
-  public func acceptShare(_ request: VencejoAPI::Record.AcceptShareRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.AcceptShareResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/AcceptShare")
-  }
-  public func createSubscription(_ request: VencejoAPI::Record.CreateSubscriptionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.CreateSubscriptionResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/CreateSubscription")
-  }
-  public func getSubscription(_ request: VencejoAPI::Record.GetSubscriptionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.GetSubscriptionResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/GetSubscription")
-  }
-  public func listSubscriptions(_ request: VencejoAPI::Record.ListSubscriptionsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListSubscriptionsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ListSubscriptions")
-  }
-  public func deleteSubscription(_ request: VencejoAPI::Record.DeleteSubscriptionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.DeleteSubscriptionResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/DeleteSubscription")
-  }
-  public func listFirings(_ request: VencejoAPI::Record.ListFiringsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.ListFiringsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ListFirings")
-  }
-  public func acknowledgeFirings(_ request: VencejoAPI::Record.AcknowledgeFiringsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Record.AcknowledgeFiringsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/AcknowledgeFirings")
-  }
-  public func subscribe(_ request: VencejoAPI::Record.SubscribeRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Record.SubscribeResponse>, _ context: VencejoRPC::ServerContext) async throws {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/Subscribe")
   }
 }

@@ -2,7 +2,6 @@
 // swift-format-ignore-file
 
 public import VencejoProtobuf
-public import VencejoRPC
 
 /// The types of protobuf package `vencejo.chat.v1`.
 public enum Chat {}
@@ -690,11 +689,11 @@ extension Chat {
       var handle: Swift::String
       var displayName: Swift::String
       var statusText: Swift::String
-      var presence: VencejoAPI::Chat.Presence?
+      var presence: VencejoMessages::Chat.Presence?
       var serviceAccount: Swift::Bool
       var updateTime: VencejoProtobuf::Google.Timestamp?
       var etag: Swift::String
-      var privacy: VencejoAPI::Chat.PrivacySettings?
+      var privacy: VencejoMessages::Chat.PrivacySettings?
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -756,7 +755,7 @@ extension Chat {
       _modify { yield &self.storage.value.statusText }
     }
     /// Output only; withheld when the owner hides it or has blocked the caller.
-    public var presence: VencejoAPI::Chat.Presence? {
+    public var presence: VencejoMessages::Chat.Presence? {
       get { self.storage.value.presence }
       _modify { yield &self.storage.value.presence }
     }
@@ -772,7 +771,7 @@ extension Chat {
       get { self.storage.value.etag }
       _modify { yield &self.storage.value.etag }
     }
-    public var privacy: VencejoAPI::Chat.PrivacySettings? {
+    public var privacy: VencejoMessages::Chat.PrivacySettings? {
       get { self.storage.value.privacy }
       _modify { yield &self.storage.value.privacy }
     }
@@ -782,7 +781,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Profile" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", user: "", handle: "", displayName: "", statusText: "", presence: nil, serviceAccount: false, updateTime: nil, etag: "", privacy: nil, unknownFields: .init()))
     }
@@ -792,11 +791,11 @@ extension Chat {
       handle: Swift::String = "",
       displayName: Swift::String = "",
       statusText: Swift::String = "",
-      presence: VencejoAPI::Chat.Presence? = nil,
+      presence: VencejoMessages::Chat.Presence? = nil,
       serviceAccount: Swift::Bool = false,
       updateTime: VencejoProtobuf::Google.Timestamp? = nil,
       etag: Swift::String = "",
-      privacy: VencejoAPI::Chat.PrivacySettings? = nil
+      privacy: VencejoMessages::Chat.PrivacySettings? = nil
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(name: name, user: user, handle: handle, displayName: displayName, statusText: statusText, presence: presence, serviceAccount: serviceAccount, updateTime: updateTime, etag: etag, privacy: privacy, unknownFields: .init()))
     }
@@ -820,7 +819,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PrivacySettings" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.hideLastSeen = false
       self.hideReadReceipts = false
@@ -872,19 +871,19 @@ extension Chat {
   }
 
   public struct Presence: VencejoProtobuf::Message {
-    public var state: VencejoAPI::Chat.PresenceState
+    public var state: VencejoMessages::Chat.PresenceState
     public var lastSeenTime: VencejoProtobuf::Google.Timestamp?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Presence" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.state = .init(rawValue: 0)
       self.lastSeenTime = nil
       self.unknownFields = .init()
     }
     public init(
-      state: VencejoAPI::Chat.PresenceState = .init(rawValue: 0),
+      state: VencejoMessages::Chat.PresenceState = .init(rawValue: 0),
       lastSeenTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
       self.state = state
@@ -914,7 +913,7 @@ extension Chat {
   public struct Chat: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var name: Swift::String
-      var kind: VencejoAPI::Chat.ChatKind
+      var kind: VencejoMessages::Chat.ChatKind
       var title: Swift::String
       var description: Swift::String
       var peer: Swift::String
@@ -922,13 +921,13 @@ extension Chat {
       var createTime: VencejoProtobuf::Google.Timestamp?
       var updateTime: VencejoProtobuf::Google.Timestamp?
       var lastSequence: Swift::Int64
-      var lastMessage: VencejoAPI::Chat.Message?
+      var lastMessage: VencejoMessages::Chat.Message?
       var activityTime: VencejoProtobuf::Google.Timestamp?
       var messageTtl: VencejoProtobuf::Google.Duration?
-      var policy: VencejoAPI::Chat.ChatPolicy?
-      var selfField: VencejoAPI::Chat.Member?
-      var settings: VencejoAPI::Chat.ChatSettings?
-      var unread: VencejoAPI::Chat.UnreadState?
+      var policy: VencejoMessages::Chat.ChatPolicy?
+      var selfField: VencejoMessages::Chat.Member?
+      var settings: VencejoMessages::Chat.ChatSettings?
+      var unread: VencejoMessages::Chat.UnreadState?
       var pinnedSequences: [Swift::Int64]
       var etag: Swift::String
       var unknownFields: VencejoProtobuf::UnknownFields
@@ -990,7 +989,7 @@ extension Chat {
       get { self.storage.value.name }
       _modify { yield &self.storage.value.name }
     }
-    public var kind: VencejoAPI::Chat.ChatKind {
+    public var kind: VencejoMessages::Chat.ChatKind {
       get { self.storage.value.kind }
       _modify { yield &self.storage.value.kind }
     }
@@ -1026,7 +1025,7 @@ extension Chat {
       _modify { yield &self.storage.value.lastSequence }
     }
     /// Newest message the caller may see.
-    public var lastMessage: VencejoAPI::Chat.Message? {
+    public var lastMessage: VencejoMessages::Chat.Message? {
       get { self.storage.value.lastMessage }
       _modify { yield &self.storage.value.lastMessage }
     }
@@ -1039,20 +1038,20 @@ extension Chat {
       get { self.storage.value.messageTtl }
       _modify { yield &self.storage.value.messageTtl }
     }
-    public var policy: VencejoAPI::Chat.ChatPolicy? {
+    public var policy: VencejoMessages::Chat.ChatPolicy? {
       get { self.storage.value.policy }
       _modify { yield &self.storage.value.policy }
     }
     /// The caller's membership and view. Differs between callers.
-    public var selfField: VencejoAPI::Chat.Member? {
+    public var selfField: VencejoMessages::Chat.Member? {
       get { self.storage.value.selfField }
       _modify { yield &self.storage.value.selfField }
     }
-    public var settings: VencejoAPI::Chat.ChatSettings? {
+    public var settings: VencejoMessages::Chat.ChatSettings? {
       get { self.storage.value.settings }
       _modify { yield &self.storage.value.settings }
     }
-    public var unread: VencejoAPI::Chat.UnreadState? {
+    public var unread: VencejoMessages::Chat.UnreadState? {
       get { self.storage.value.unread }
       _modify { yield &self.storage.value.unread }
     }
@@ -1071,13 +1070,13 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Chat" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", kind: .init(rawValue: 0), title: "", description: "", peer: "", memberCount: 0, createTime: nil, updateTime: nil, lastSequence: 0, lastMessage: nil, activityTime: nil, messageTtl: nil, policy: nil, selfField: nil, settings: nil, unread: nil, pinnedSequences: [], etag: "", unknownFields: .init()))
     }
     public init(
       name: Swift::String = "",
-      kind: VencejoAPI::Chat.ChatKind = .init(rawValue: 0),
+      kind: VencejoMessages::Chat.ChatKind = .init(rawValue: 0),
       title: Swift::String = "",
       description: Swift::String = "",
       peer: Swift::String = "",
@@ -1085,13 +1084,13 @@ extension Chat {
       createTime: VencejoProtobuf::Google.Timestamp? = nil,
       updateTime: VencejoProtobuf::Google.Timestamp? = nil,
       lastSequence: Swift::Int64 = 0,
-      lastMessage: VencejoAPI::Chat.Message? = nil,
+      lastMessage: VencejoMessages::Chat.Message? = nil,
       activityTime: VencejoProtobuf::Google.Timestamp? = nil,
       messageTtl: VencejoProtobuf::Google.Duration? = nil,
-      policy: VencejoAPI::Chat.ChatPolicy? = nil,
-      selfField: VencejoAPI::Chat.Member? = nil,
-      settings: VencejoAPI::Chat.ChatSettings? = nil,
-      unread: VencejoAPI::Chat.UnreadState? = nil,
+      policy: VencejoMessages::Chat.ChatPolicy? = nil,
+      selfField: VencejoMessages::Chat.Member? = nil,
+      settings: VencejoMessages::Chat.ChatSettings? = nil,
+      unread: VencejoMessages::Chat.UnreadState? = nil,
       pinnedSequences: [Swift::Int64] = [],
       etag: Swift::String = ""
     ) {
@@ -1110,10 +1109,10 @@ extension Chat {
 
   public struct ChatPolicy: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var sendMessages: VencejoAPI::Chat.MemberRole
-      var addMembers: VencejoAPI::Chat.MemberRole
-      var editInfo: VencejoAPI::Chat.MemberRole
-      var pinMessages: VencejoAPI::Chat.MemberRole
+      var sendMessages: VencejoMessages::Chat.MemberRole
+      var addMembers: VencejoMessages::Chat.MemberRole
+      var editInfo: VencejoMessages::Chat.MemberRole
+      var pinMessages: VencejoMessages::Chat.MemberRole
       var historyVisibleToNewMembers: Swift::Bool
       var editWindow: VencejoProtobuf::Google.Duration?
       var deleteForEveryoneWindow: VencejoProtobuf::Google.Duration?
@@ -1153,19 +1152,19 @@ extension Chat {
     var storage: VencejoProtobuf::Boxed<Storage>
 
     /// Minimum role for each act; unspecified means member.
-    public var sendMessages: VencejoAPI::Chat.MemberRole {
+    public var sendMessages: VencejoMessages::Chat.MemberRole {
       get { self.storage.value.sendMessages }
       _modify { yield &self.storage.value.sendMessages }
     }
-    public var addMembers: VencejoAPI::Chat.MemberRole {
+    public var addMembers: VencejoMessages::Chat.MemberRole {
       get { self.storage.value.addMembers }
       _modify { yield &self.storage.value.addMembers }
     }
-    public var editInfo: VencejoAPI::Chat.MemberRole {
+    public var editInfo: VencejoMessages::Chat.MemberRole {
       get { self.storage.value.editInfo }
       _modify { yield &self.storage.value.editInfo }
     }
-    public var pinMessages: VencejoAPI::Chat.MemberRole {
+    public var pinMessages: VencejoMessages::Chat.MemberRole {
       get { self.storage.value.pinMessages }
       _modify { yield &self.storage.value.pinMessages }
     }
@@ -1195,15 +1194,15 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatPolicy" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(sendMessages: .init(rawValue: 0), addMembers: .init(rawValue: 0), editInfo: .init(rawValue: 0), pinMessages: .init(rawValue: 0), historyVisibleToNewMembers: false, editWindow: nil, deleteForEveryoneWindow: nil, slowMode: nil, unknownFields: .init()))
     }
     public init(
-      sendMessages: VencejoAPI::Chat.MemberRole = .init(rawValue: 0),
-      addMembers: VencejoAPI::Chat.MemberRole = .init(rawValue: 0),
-      editInfo: VencejoAPI::Chat.MemberRole = .init(rawValue: 0),
-      pinMessages: VencejoAPI::Chat.MemberRole = .init(rawValue: 0),
+      sendMessages: VencejoMessages::Chat.MemberRole = .init(rawValue: 0),
+      addMembers: VencejoMessages::Chat.MemberRole = .init(rawValue: 0),
+      editInfo: VencejoMessages::Chat.MemberRole = .init(rawValue: 0),
+      pinMessages: VencejoMessages::Chat.MemberRole = .init(rawValue: 0),
       historyVisibleToNewMembers: Swift::Bool = false,
       editWindow: VencejoProtobuf::Google.Duration? = nil,
       deleteForEveryoneWindow: VencejoProtobuf::Google.Duration? = nil,
@@ -1226,8 +1225,8 @@ extension Chat {
     struct Storage: Swift::Sendable {
       var name: Swift::String
       var user: Swift::String
-      var role: VencejoAPI::Chat.MemberRole
-      var state: VencejoAPI::Chat.MemberState
+      var role: VencejoMessages::Chat.MemberRole
+      var state: VencejoMessages::Chat.MemberState
       var joinTime: VencejoProtobuf::Google.Timestamp?
       var visibleFromSequence: Swift::Int64
       var visibleToSequence: Swift::Int64?
@@ -1282,11 +1281,11 @@ extension Chat {
       get { self.storage.value.user }
       _modify { yield &self.storage.value.user }
     }
-    public var role: VencejoAPI::Chat.MemberRole {
+    public var role: VencejoMessages::Chat.MemberRole {
       get { self.storage.value.role }
       _modify { yield &self.storage.value.role }
     }
-    public var state: VencejoAPI::Chat.MemberState {
+    public var state: VencejoMessages::Chat.MemberState {
       get { self.storage.value.state }
       _modify { yield &self.storage.value.state }
     }
@@ -1323,15 +1322,15 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Member" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", user: "", role: .init(rawValue: 0), state: .init(rawValue: 0), joinTime: nil, visibleFromSequence: 0, visibleToSequence: nil, readSequence: 0, deliveredSequence: 0, etag: "", unknownFields: .init()))
     }
     public init(
       name: Swift::String = "",
       user: Swift::String = "",
-      role: VencejoAPI::Chat.MemberRole = .init(rawValue: 0),
-      state: VencejoAPI::Chat.MemberState = .init(rawValue: 0),
+      role: VencejoMessages::Chat.MemberRole = .init(rawValue: 0),
+      state: VencejoMessages::Chat.MemberState = .init(rawValue: 0),
       joinTime: VencejoProtobuf::Google.Timestamp? = nil,
       visibleFromSequence: Swift::Int64 = 0,
       visibleToSequence: Swift::Int64? = nil,
@@ -1361,14 +1360,14 @@ extension Chat {
     /// 0: not pinned. Otherwise rank in the caller's list.
     public var pinRank: Swift::Int32
     public var markedUnread: Swift::Bool
-    public var draft: VencejoAPI::Chat.Draft?
+    public var draft: VencejoMessages::Chat.Draft?
     /// Notify for mentions only.
     public var mentionsOnly: Swift::Bool
     public var etag: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatSettings" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.muteUntilTime = nil
@@ -1386,7 +1385,7 @@ extension Chat {
       archived: Swift::Bool = false,
       pinRank: Swift::Int32 = 0,
       markedUnread: Swift::Bool = false,
-      draft: VencejoAPI::Chat.Draft? = nil,
+      draft: VencejoMessages::Chat.Draft? = nil,
       mentionsOnly: Swift::Bool = false,
       etag: Swift::String = ""
     ) {
@@ -1434,7 +1433,7 @@ extension Chat {
 
   public struct Draft: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var content: VencejoAPI::Chat.MessageContent?
+      var content: VencejoMessages::Chat.MessageContent?
       var replyTo: Swift::String
       var updateTime: VencejoProtobuf::Google.Timestamp?
       var unknownFields: VencejoProtobuf::UnknownFields
@@ -1461,7 +1460,7 @@ extension Chat {
     }
     var storage: VencejoProtobuf::Boxed<Storage>
 
-    public var content: VencejoAPI::Chat.MessageContent? {
+    public var content: VencejoMessages::Chat.MessageContent? {
       get { self.storage.value.content }
       _modify { yield &self.storage.value.content }
     }
@@ -1479,12 +1478,12 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Draft" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(content: nil, replyTo: "", updateTime: nil, unknownFields: .init()))
     }
     public init(
-      content: VencejoAPI::Chat.MessageContent? = nil,
+      content: VencejoMessages::Chat.MessageContent? = nil,
       replyTo: Swift::String = "",
       updateTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
@@ -1512,7 +1511,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UnreadState" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unreadCount = 0
       self.capped = false
@@ -1576,13 +1575,13 @@ extension Chat {
       var sequence: Swift::Int64
       var sender: Swift::String
       var sendTime: VencejoProtobuf::Google.Timestamp?
-      var content: VencejoAPI::Chat.MessageContent?
+      var content: VencejoMessages::Chat.MessageContent?
       var mine: Swift::Bool
-      var deliveryState: VencejoAPI::Chat.DeliveryState
+      var deliveryState: VencejoMessages::Chat.DeliveryState
       var replyTo: Swift::String
-      var quoted: VencejoAPI::Chat.QuotedMessage?
-      var forward: VencejoAPI::Chat.ForwardInfo?
-      var reactions: [VencejoAPI::Chat.ReactionSummary]
+      var quoted: VencejoMessages::Chat.QuotedMessage?
+      var forward: VencejoMessages::Chat.ForwardInfo?
+      var reactions: [VencejoMessages::Chat.ReactionSummary]
       var editCount: Swift::Int32
       var editTime: VencejoProtobuf::Google.Timestamp?
       var deleteTime: VencejoProtobuf::Google.Timestamp?
@@ -1666,7 +1665,7 @@ extension Chat {
       get { self.storage.value.sendTime }
       _modify { yield &self.storage.value.sendTime }
     }
-    public var content: VencejoAPI::Chat.MessageContent? {
+    public var content: VencejoMessages::Chat.MessageContent? {
       get { self.storage.value.content }
       _modify { yield &self.storage.value.content }
     }
@@ -1676,7 +1675,7 @@ extension Chat {
       _modify { yield &self.storage.value.mine }
     }
     /// For the caller's own messages.
-    public var deliveryState: VencejoAPI::Chat.DeliveryState {
+    public var deliveryState: VencejoMessages::Chat.DeliveryState {
       get { self.storage.value.deliveryState }
       _modify { yield &self.storage.value.deliveryState }
     }
@@ -1686,15 +1685,15 @@ extension Chat {
       _modify { yield &self.storage.value.replyTo }
     }
     /// Enough of the quoted message to draw it.
-    public var quoted: VencejoAPI::Chat.QuotedMessage? {
+    public var quoted: VencejoMessages::Chat.QuotedMessage? {
       get { self.storage.value.quoted }
       _modify { yield &self.storage.value.quoted }
     }
-    public var forward: VencejoAPI::Chat.ForwardInfo? {
+    public var forward: VencejoMessages::Chat.ForwardInfo? {
       get { self.storage.value.forward }
       _modify { yield &self.storage.value.forward }
     }
-    public var reactions: [VencejoAPI::Chat.ReactionSummary] {
+    public var reactions: [VencejoMessages::Chat.ReactionSummary] {
       get { self.storage.value.reactions }
       _modify { yield &self.storage.value.reactions }
     }
@@ -1737,7 +1736,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Message" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", sequence: 0, sender: "", sendTime: nil, content: nil, mine: false, deliveryState: .init(rawValue: 0), replyTo: "", quoted: nil, forward: nil, reactions: [], editCount: 0, editTime: nil, deleteTime: nil, expireTime: nil, pinned: false, starred: false, imported: false, etag: "", unknownFields: .init()))
     }
@@ -1746,13 +1745,13 @@ extension Chat {
       sequence: Swift::Int64 = 0,
       sender: Swift::String = "",
       sendTime: VencejoProtobuf::Google.Timestamp? = nil,
-      content: VencejoAPI::Chat.MessageContent? = nil,
+      content: VencejoMessages::Chat.MessageContent? = nil,
       mine: Swift::Bool = false,
-      deliveryState: VencejoAPI::Chat.DeliveryState = .init(rawValue: 0),
+      deliveryState: VencejoMessages::Chat.DeliveryState = .init(rawValue: 0),
       replyTo: Swift::String = "",
-      quoted: VencejoAPI::Chat.QuotedMessage? = nil,
-      forward: VencejoAPI::Chat.ForwardInfo? = nil,
-      reactions: [VencejoAPI::Chat.ReactionSummary] = [],
+      quoted: VencejoMessages::Chat.QuotedMessage? = nil,
+      forward: VencejoMessages::Chat.ForwardInfo? = nil,
+      reactions: [VencejoMessages::Chat.ReactionSummary] = [],
       editCount: Swift::Int32 = 0,
       editTime: VencejoProtobuf::Google.Timestamp? = nil,
       deleteTime: VencejoProtobuf::Google.Timestamp? = nil,
@@ -1780,7 +1779,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MessageContent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.kind = nil
       self.unknownFields = .init()
@@ -1798,43 +1797,43 @@ extension Chat {
         switch tag {
         case 0: return
         case 10:
-          var value = VencejoAPI::Chat.TextContent()
+          var value = VencejoMessages::Chat.TextContent()
           if case .text(let old)? = self.kind { value = old }
           self.kind = nil
           reader.message(into: &value)
           self.kind = .text(value)
         case 18:
-          var value = VencejoAPI::Chat.MediaContent()
+          var value = VencejoMessages::Chat.MediaContent()
           if case .media(let old)? = self.kind { value = old }
           self.kind = nil
           reader.message(into: &value)
           self.kind = .media(value)
         case 26:
-          var value = VencejoAPI::Chat.LocationContent()
+          var value = VencejoMessages::Chat.LocationContent()
           if case .location(let old)? = self.kind { value = old }
           self.kind = nil
           reader.message(into: &value)
           self.kind = .location(value)
         case 34:
-          var value = VencejoAPI::Chat.ContactContent()
+          var value = VencejoMessages::Chat.ContactContent()
           if case .contact(let old)? = self.kind { value = old }
           self.kind = nil
           reader.message(into: &value)
           self.kind = .contact(value)
         case 42:
-          var value = VencejoAPI::Chat.PollContent()
+          var value = VencejoMessages::Chat.PollContent()
           if case .poll(let old)? = self.kind { value = old }
           self.kind = nil
           reader.message(into: &value)
           self.kind = .poll(value)
         case 50:
-          var value = VencejoAPI::Chat.SystemContent()
+          var value = VencejoMessages::Chat.SystemContent()
           if case .system(let old)? = self.kind { value = old }
           self.kind = nil
           reader.message(into: &value)
           self.kind = .system(value)
         case 58:
-          var value = VencejoAPI::Chat.CustomContent()
+          var value = VencejoMessages::Chat.CustomContent()
           if case .custom(let old)? = self.kind { value = old }
           self.kind = nil
           reader.message(into: &value)
@@ -1859,26 +1858,26 @@ extension Chat {
     }
 
     public enum Kind: VencejoProtobuf::OneofValue {
-      case text(VencejoAPI::Chat.TextContent)
-      case media(VencejoAPI::Chat.MediaContent)
-      case location(VencejoAPI::Chat.LocationContent)
-      case contact(VencejoAPI::Chat.ContactContent)
-      case poll(VencejoAPI::Chat.PollContent)
-      case system(VencejoAPI::Chat.SystemContent)
+      case text(VencejoMessages::Chat.TextContent)
+      case media(VencejoMessages::Chat.MediaContent)
+      case location(VencejoMessages::Chat.LocationContent)
+      case contact(VencejoMessages::Chat.ContactContent)
+      case poll(VencejoMessages::Chat.PollContent)
+      case system(VencejoMessages::Chat.SystemContent)
       /// Opaque to the server, for applications and for end-to-end encryption
       /// built on top. Not searchable.
-      case custom(VencejoAPI::Chat.CustomContent)
+      case custom(VencejoMessages::Chat.CustomContent)
     }
   }
 
   public struct TextContent: VencejoProtobuf::Message {
     /// At most 64 KiB of UTF-8.
     public var text: Swift::String
-    public var mentions: [VencejoAPI::Chat.Mention]
+    public var mentions: [VencejoMessages::Chat.Mention]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.TextContent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.text = ""
       self.mentions = []
@@ -1886,7 +1885,7 @@ extension Chat {
     }
     public init(
       text: Swift::String = "",
-      mentions: [VencejoAPI::Chat.Mention] = []
+      mentions: [VencejoMessages::Chat.Mention] = []
     ) {
       self.text = text
       self.mentions = mentions
@@ -1922,7 +1921,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Mention" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
       self.everyone = false
@@ -1984,12 +1983,12 @@ extension Chat {
     /// Format: attachments/{attachment}. At most 10.
     public var attachments: [Swift::String]
     public var caption: Swift::String
-    public var mentions: [VencejoAPI::Chat.Mention]
+    public var mentions: [VencejoMessages::Chat.Mention]
     public var voiceNote: Swift::Bool
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MediaContent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.attachments = []
       self.caption = ""
@@ -2000,7 +1999,7 @@ extension Chat {
     public init(
       attachments: [Swift::String] = [],
       caption: Swift::String = "",
-      mentions: [VencejoAPI::Chat.Mention] = [],
+      mentions: [VencejoMessages::Chat.Mention] = [],
       voiceNote: Swift::Bool = false
     ) {
       self.attachments = attachments
@@ -2040,7 +2039,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.LocationContent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.latitudeDegrees = 0
       self.longitudeDegrees = 0
@@ -2086,7 +2085,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ContactContent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.displayName = ""
       self.user = ""
@@ -2139,12 +2138,12 @@ extension Chat {
 
   public struct PollContent: VencejoProtobuf::Message {
     public var question: Swift::String
-    public var options: [VencejoAPI::Chat.PollOption]
+    public var options: [VencejoMessages::Chat.PollOption]
     public var multipleChoice: Swift::Bool
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PollContent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.question = ""
       self.options = []
@@ -2153,7 +2152,7 @@ extension Chat {
     }
     public init(
       question: Swift::String = "",
-      options: [VencejoAPI::Chat.PollOption] = [],
+      options: [VencejoMessages::Chat.PollOption] = [],
       multipleChoice: Swift::Bool = false
     ) {
       self.question = question
@@ -2191,7 +2190,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PollOption" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.optionId = 0
       self.text = ""
@@ -2250,7 +2249,7 @@ extension Chat {
   }
 
   public struct SystemContent: VencejoProtobuf::Message {
-    public var action: VencejoAPI::Chat.SystemAction
+    public var action: VencejoMessages::Chat.SystemAction
     /// Format: users/{user}
     public var actor: Swift::String
     public var subjects: [Swift::String]
@@ -2258,7 +2257,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SystemContent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.action = .init(rawValue: 0)
       self.actor = ""
@@ -2267,7 +2266,7 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      action: VencejoAPI::Chat.SystemAction = .init(rawValue: 0),
+      action: VencejoMessages::Chat.SystemAction = .init(rawValue: 0),
       actor: Swift::String = "",
       subjects: [Swift::String] = [],
       text: Swift::String = ""
@@ -2310,7 +2309,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CustomContent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.typeUrl = ""
       self.data = []
@@ -2369,7 +2368,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.QuotedMessage" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = ""
       self.sender = ""
@@ -2432,7 +2431,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ForwardInfo" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.hopCount = 0
       self.unknownFields = .init()
@@ -2476,7 +2475,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReactionSummary" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.emoji = ""
       self.count = 0
@@ -2534,7 +2533,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Reaction" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
       self.emoji = ""
@@ -2581,7 +2580,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Receipt" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
       self.deliverTime = nil
@@ -2697,7 +2696,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Invite" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", code: "", createTime: nil, expireTime: nil, maxUses: 0, useCount: 0, requiresApproval: false, unknownFields: .init()))
     }
@@ -2807,7 +2806,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Attachment" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", fileName: "", contentType: "", sizeBytes: 0, sha256: [], uploader: "", createTime: nil, expireTime: nil, unknownFields: .init()))
     }
@@ -2838,7 +2837,7 @@ extension Chat {
   public struct Notification: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var name: Swift::String
-      var kind: VencejoAPI::Chat.NotificationKind
+      var kind: VencejoMessages::Chat.NotificationKind
       var chat: Swift::String
       var message: Swift::String
       var actor: Swift::String
@@ -2884,7 +2883,7 @@ extension Chat {
       get { self.storage.value.name }
       _modify { yield &self.storage.value.name }
     }
-    public var kind: VencejoAPI::Chat.NotificationKind {
+    public var kind: VencejoMessages::Chat.NotificationKind {
       get { self.storage.value.kind }
       _modify { yield &self.storage.value.kind }
     }
@@ -2922,13 +2921,13 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Notification" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", kind: .init(rawValue: 0), chat: "", message: "", actor: "", excerpt: "", createTime: nil, readTime: nil, unknownFields: .init()))
     }
     public init(
       name: Swift::String = "",
-      kind: VencejoAPI::Chat.NotificationKind = .init(rawValue: 0),
+      kind: VencejoMessages::Chat.NotificationKind = .init(rawValue: 0),
       chat: Swift::String = "",
       message: Swift::String = "",
       actor: Swift::String = "",
@@ -2956,7 +2955,7 @@ extension Chat {
       var redactContent: Swift::Bool
       var createTime: VencejoProtobuf::Google.Timestamp?
       var serverEvents: Swift::Bool
-      var state: VencejoAPI::Chat.PushEndpointState
+      var state: VencejoMessages::Chat.PushEndpointState
       var fault: Swift::String
       var lastSuccessTime: VencejoProtobuf::Google.Timestamp?
       var waitingCount: Swift::Int32
@@ -2969,7 +2968,7 @@ extension Chat {
           case 0: return
           case 10: self.name = reader.string()
           case 26:
-            var value = VencejoAPI::Chat.HttpHookTarget()
+            var value = VencejoMessages::Chat.HttpHookTarget()
             if case .httpHook(let old)? = self.target { value = old }
             self.target = nil
             reader.message(into: &value)
@@ -3029,7 +3028,7 @@ extension Chat {
       _modify { yield &self.storage.value.serverEvents }
     }
     /// Output only.
-    public var state: VencejoAPI::Chat.PushEndpointState {
+    public var state: VencejoMessages::Chat.PushEndpointState {
       get { self.storage.value.state }
       _modify { yield &self.storage.value.state }
     }
@@ -3054,7 +3053,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PushEndpoint" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", target: nil, redactContent: false, createTime: nil, serverEvents: false, state: .init(rawValue: 0), fault: "", lastSuccessTime: nil, waitingCount: 0, unknownFields: .init()))
     }
@@ -3064,7 +3063,7 @@ extension Chat {
       redactContent: Swift::Bool = false,
       createTime: VencejoProtobuf::Google.Timestamp? = nil,
       serverEvents: Swift::Bool = false,
-      state: VencejoAPI::Chat.PushEndpointState = .init(rawValue: 0),
+      state: VencejoMessages::Chat.PushEndpointState = .init(rawValue: 0),
       fault: Swift::String = "",
       lastSuccessTime: VencejoProtobuf::Google.Timestamp? = nil,
       waitingCount: Swift::Int32 = 0
@@ -3082,7 +3081,7 @@ extension Chat {
     }
 
     public enum Target: VencejoProtobuf::OneofValue {
-      case httpHook(VencejoAPI::Chat.HttpHookTarget)
+      case httpHook(VencejoMessages::Chat.HttpHookTarget)
     }
   }
 
@@ -3092,11 +3091,11 @@ extension Chat {
     /// Requests are signed with HMAC-SHA256 with this secret; told when the
     /// endpoint is made, and never again. Empty: the server makes one.
     public var signingSecret: Swift::String
-    public var format: VencejoAPI::Chat.HookFormat
+    public var format: VencejoMessages::Chat.HookFormat
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.HttpHookTarget" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.uri = ""
       self.signingSecret = ""
@@ -3106,7 +3105,7 @@ extension Chat {
     public init(
       uri: Swift::String = "",
       signingSecret: Swift::String = "",
-      format: VencejoAPI::Chat.HookFormat = .init(rawValue: 0)
+      format: VencejoMessages::Chat.HookFormat = .init(rawValue: 0)
     ) {
       self.uri = uri
       self.signingSecret = signingSecret
@@ -3154,7 +3153,7 @@ extension Chat {
       var eventTime: VencejoProtobuf::Google.Timestamp?
       var user: Swift::String
       var event: Event?
-      var message: VencejoAPI::Chat.Message?
+      var message: VencejoMessages::Chat.Message?
       var totalUnreadCount: Swift::Int32
       var chatTitle: Swift::String
       var actorDisplayName: Swift::String
@@ -3169,19 +3168,19 @@ extension Chat {
           case 18: reader.message(into: &self.eventTime)
           case 26: self.user = reader.string()
           case 34:
-            var value = VencejoAPI::Chat.Notification()
+            var value = VencejoMessages::Chat.Notification()
             if case .notification(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .notification(value)
           case 42:
-            var value = VencejoAPI::Chat.PasswordResetRequested()
+            var value = VencejoMessages::Chat.PasswordResetRequested()
             if case .passwordResetRequested(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .passwordResetRequested(value)
           case 50:
-            var value = VencejoAPI::Chat.ReportCreated()
+            var value = VencejoMessages::Chat.ReportCreated()
             if case .reportCreated(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
@@ -3233,7 +3232,7 @@ extension Chat {
       _modify { yield &self.storage.value.event }
     }
     /// Of a notification: the message, unless the endpoint leaves content out.
-    public var message: VencejoAPI::Chat.Message? {
+    public var message: VencejoMessages::Chat.Message? {
       get { self.storage.value.message }
       _modify { yield &self.storage.value.message }
     }
@@ -3257,7 +3256,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PushPayload" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(eventId: "", eventTime: nil, user: "", event: nil, message: nil, totalUnreadCount: 0, chatTitle: "", actorDisplayName: "", unknownFields: .init()))
     }
@@ -3266,7 +3265,7 @@ extension Chat {
       eventTime: VencejoProtobuf::Google.Timestamp? = nil,
       user: Swift::String = "",
       event: Event? = nil,
-      message: VencejoAPI::Chat.Message? = nil,
+      message: VencejoMessages::Chat.Message? = nil,
       totalUnreadCount: Swift::Int32 = 0,
       chatTitle: Swift::String = "",
       actorDisplayName: Swift::String = ""
@@ -3285,9 +3284,9 @@ extension Chat {
 
     public enum Event: VencejoProtobuf::OneofValue {
       /// Its name is empty where the list has no such entry.
-      case notification(VencejoAPI::Chat.Notification)
-      case passwordResetRequested(VencejoAPI::Chat.PasswordResetRequested)
-      case reportCreated(VencejoAPI::Chat.ReportCreated)
+      case notification(VencejoMessages::Chat.Notification)
+      case passwordResetRequested(VencejoMessages::Chat.PasswordResetRequested)
+      case reportCreated(VencejoMessages::Chat.ReportCreated)
     }
   }
 
@@ -3354,7 +3353,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PasswordResetRequested" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(user: "", handle: "", email: "", resetCode: "", expireTime: nil, unknownFields: .init()))
     }
@@ -3379,17 +3378,17 @@ extension Chat {
   }
 
   public struct ReportCreated: VencejoProtobuf::Message {
-    public var report: VencejoAPI::Chat.Report?
+    public var report: VencejoMessages::Chat.Report?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReportCreated" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.report = nil
       self.unknownFields = .init()
     }
     public init(
-      report: VencejoAPI::Chat.Report? = nil
+      report: VencejoMessages::Chat.Report? = nil
     ) {
       self.report = report
       self.unknownFields = .init()
@@ -3417,7 +3416,7 @@ extension Chat {
     /// last token that the client has *durably applied*.
     public var resumeToken: Swift::String
     /// Ignored with a resume_token, unless the answer is a reset.
-    public var snapshot: VencejoAPI::Chat.SnapshotOptions?
+    public var snapshot: VencejoMessages::Chat.SnapshotOptions?
     /// Empty: all the caller's chats. Format: chats/{chat}
     public var chats: [Swift::String]
     /// Also stream typing and presence.
@@ -3430,7 +3429,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SubscribeRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.resumeToken = ""
       self.snapshot = nil
@@ -3442,7 +3441,7 @@ extension Chat {
     }
     public init(
       resumeToken: Swift::String = "",
-      snapshot: VencejoAPI::Chat.SnapshotOptions? = nil,
+      snapshot: VencejoMessages::Chat.SnapshotOptions? = nil,
       chats: [Swift::String] = [],
       includeEphemeral: Swift::Bool = false,
       heartbeatInterval: VencejoProtobuf::Google.Duration? = nil,
@@ -3492,7 +3491,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SnapshotOptions" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chatLimit = 0
       self.messagesPerChat = 0
@@ -3556,121 +3555,121 @@ extension Chat {
           case 26: reader.message(into: &self.commitTime)
           case 32: self.historical = reader.bool()
           case 82:
-            var value = VencejoAPI::Chat.ChatSnapshotEvent()
+            var value = VencejoMessages::Chat.ChatSnapshotEvent()
             if case .chatSnapshot(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .chatSnapshot(value)
           case 90:
-            var value = VencejoAPI::Chat.CaughtUpEvent()
+            var value = VencejoMessages::Chat.CaughtUpEvent()
             if case .caughtUp(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .caughtUp(value)
           case 98:
-            var value = VencejoAPI::Chat.HeartbeatEvent()
+            var value = VencejoMessages::Chat.HeartbeatEvent()
             if case .heartbeat(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .heartbeat(value)
           case 106:
-            var value = VencejoAPI::Chat.ResetEvent()
+            var value = VencejoMessages::Chat.ResetEvent()
             if case .reset(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .reset(value)
           case 114:
-            var value = VencejoAPI::Chat.ClosingEvent()
+            var value = VencejoMessages::Chat.ClosingEvent()
             if case .closing(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .closing(value)
           case 162:
-            var value = VencejoAPI::Chat.MessageCreatedEvent()
+            var value = VencejoMessages::Chat.MessageCreatedEvent()
             if case .messageCreated(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .messageCreated(value)
           case 170:
-            var value = VencejoAPI::Chat.MessageUpdatedEvent()
+            var value = VencejoMessages::Chat.MessageUpdatedEvent()
             if case .messageUpdated(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .messageUpdated(value)
           case 178:
-            var value = VencejoAPI::Chat.MessagesDeletedEvent()
+            var value = VencejoMessages::Chat.MessagesDeletedEvent()
             if case .messagesDeleted(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .messagesDeleted(value)
           case 186:
-            var value = VencejoAPI::Chat.ReactionChangedEvent()
+            var value = VencejoMessages::Chat.ReactionChangedEvent()
             if case .reactionChanged(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .reactionChanged(value)
           case 242:
-            var value = VencejoAPI::Chat.ChatUpsertedEvent()
+            var value = VencejoMessages::Chat.ChatUpsertedEvent()
             if case .chatUpserted(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .chatUpserted(value)
           case 250:
-            var value = VencejoAPI::Chat.ChatRemovedEvent()
+            var value = VencejoMessages::Chat.ChatRemovedEvent()
             if case .chatRemoved(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .chatRemoved(value)
           case 258:
-            var value = VencejoAPI::Chat.MemberChangedEvent()
+            var value = VencejoMessages::Chat.MemberChangedEvent()
             if case .memberChanged(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .memberChanged(value)
           case 266:
-            var value = VencejoAPI::Chat.SettingsChangedEvent()
+            var value = VencejoMessages::Chat.SettingsChangedEvent()
             if case .settingsChanged(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .settingsChanged(value)
           case 274:
-            var value = VencejoAPI::Chat.ReceiptMovedEvent()
+            var value = VencejoMessages::Chat.ReceiptMovedEvent()
             if case .receiptMoved(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .receiptMoved(value)
           case 282:
-            var value = VencejoAPI::Chat.UnreadChangedEvent()
+            var value = VencejoMessages::Chat.UnreadChangedEvent()
             if case .unreadChanged(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .unreadChanged(value)
           case 322:
-            var value = VencejoAPI::Chat.ProfileChangedEvent()
+            var value = VencejoMessages::Chat.ProfileChangedEvent()
             if case .profileChanged(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .profileChanged(value)
           case 330:
-            var value = VencejoAPI::Chat.NotificationCreatedEvent()
+            var value = VencejoMessages::Chat.NotificationCreatedEvent()
             if case .notificationCreated(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .notificationCreated(value)
           case 338:
-            var value = VencejoAPI::Chat.NotificationsReadEvent()
+            var value = VencejoMessages::Chat.NotificationsReadEvent()
             if case .notificationsRead(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .notificationsRead(value)
           case 402:
-            var value = VencejoAPI::Chat.TypingEvent()
+            var value = VencejoMessages::Chat.TypingEvent()
             if case .typing(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
             self.event = .typing(value)
           case 410:
-            var value = VencejoAPI::Chat.PresenceEvent()
+            var value = VencejoMessages::Chat.PresenceEvent()
             if case .presence(let old)? = self.event { value = old }
             self.event = nil
             reader.message(into: &value)
@@ -3736,7 +3735,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SubscribeResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(resumeToken: "", commitTime: nil, historical: false, event: nil, unknownFields: .init()))
     }
@@ -3759,38 +3758,38 @@ extension Chat {
     }
 
     public enum Event: VencejoProtobuf::OneofValue {
-      case chatSnapshot(VencejoAPI::Chat.ChatSnapshotEvent)
-      case caughtUp(VencejoAPI::Chat.CaughtUpEvent)
-      case heartbeat(VencejoAPI::Chat.HeartbeatEvent)
-      case reset(VencejoAPI::Chat.ResetEvent)
-      case closing(VencejoAPI::Chat.ClosingEvent)
-      case messageCreated(VencejoAPI::Chat.MessageCreatedEvent)
-      case messageUpdated(VencejoAPI::Chat.MessageUpdatedEvent)
-      case messagesDeleted(VencejoAPI::Chat.MessagesDeletedEvent)
-      case reactionChanged(VencejoAPI::Chat.ReactionChangedEvent)
-      case chatUpserted(VencejoAPI::Chat.ChatUpsertedEvent)
-      case chatRemoved(VencejoAPI::Chat.ChatRemovedEvent)
-      case memberChanged(VencejoAPI::Chat.MemberChangedEvent)
-      case settingsChanged(VencejoAPI::Chat.SettingsChangedEvent)
-      case receiptMoved(VencejoAPI::Chat.ReceiptMovedEvent)
-      case unreadChanged(VencejoAPI::Chat.UnreadChangedEvent)
-      case profileChanged(VencejoAPI::Chat.ProfileChangedEvent)
-      case notificationCreated(VencejoAPI::Chat.NotificationCreatedEvent)
-      case notificationsRead(VencejoAPI::Chat.NotificationsReadEvent)
-      case typing(VencejoAPI::Chat.TypingEvent)
-      case presence(VencejoAPI::Chat.PresenceEvent)
+      case chatSnapshot(VencejoMessages::Chat.ChatSnapshotEvent)
+      case caughtUp(VencejoMessages::Chat.CaughtUpEvent)
+      case heartbeat(VencejoMessages::Chat.HeartbeatEvent)
+      case reset(VencejoMessages::Chat.ResetEvent)
+      case closing(VencejoMessages::Chat.ClosingEvent)
+      case messageCreated(VencejoMessages::Chat.MessageCreatedEvent)
+      case messageUpdated(VencejoMessages::Chat.MessageUpdatedEvent)
+      case messagesDeleted(VencejoMessages::Chat.MessagesDeletedEvent)
+      case reactionChanged(VencejoMessages::Chat.ReactionChangedEvent)
+      case chatUpserted(VencejoMessages::Chat.ChatUpsertedEvent)
+      case chatRemoved(VencejoMessages::Chat.ChatRemovedEvent)
+      case memberChanged(VencejoMessages::Chat.MemberChangedEvent)
+      case settingsChanged(VencejoMessages::Chat.SettingsChangedEvent)
+      case receiptMoved(VencejoMessages::Chat.ReceiptMovedEvent)
+      case unreadChanged(VencejoMessages::Chat.UnreadChangedEvent)
+      case profileChanged(VencejoMessages::Chat.ProfileChangedEvent)
+      case notificationCreated(VencejoMessages::Chat.NotificationCreatedEvent)
+      case notificationsRead(VencejoMessages::Chat.NotificationsReadEvent)
+      case typing(VencejoMessages::Chat.TypingEvent)
+      case presence(VencejoMessages::Chat.PresenceEvent)
     }
   }
 
   /// Full state of one chat, with its newest messages in ascending order.
   public struct ChatSnapshotEvent: VencejoProtobuf::Message {
-    public var chat: VencejoAPI::Chat.Chat?
-    public var messages: [VencejoAPI::Chat.Message]
+    public var chat: VencejoMessages::Chat.Chat?
+    public var messages: [VencejoMessages::Chat.Message]
     public var hasOlderMessages: Swift::Bool
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatSnapshotEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
       self.messages = []
@@ -3798,8 +3797,8 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      chat: VencejoAPI::Chat.Chat? = nil,
-      messages: [VencejoAPI::Chat.Message] = [],
+      chat: VencejoMessages::Chat.Chat? = nil,
+      messages: [VencejoMessages::Chat.Message] = [],
       hasOlderMessages: Swift::Bool = false
     ) {
       self.chat = chat
@@ -3837,7 +3836,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CaughtUpEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.replayedEventCount = 0
       self.totalUnreadCount = 0
@@ -3889,7 +3888,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.HeartbeatEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.serverTime = nil
       self.unknownFields = .init()
@@ -3921,17 +3920,17 @@ extension Chat {
   /// The token cannot be honoured. The client must drop its cache (keeping unsent
   /// messages and drafts) and apply the snapshot that follows.
   public struct ResetEvent: VencejoProtobuf::Message {
-    public var reason: VencejoAPI::Chat.ResetReason
+    public var reason: VencejoMessages::Chat.ResetReason
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ResetEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.reason = .init(rawValue: 0)
       self.unknownFields = .init()
     }
     public init(
-      reason: VencejoAPI::Chat.ResetReason = .init(rawValue: 0)
+      reason: VencejoMessages::Chat.ResetReason = .init(rawValue: 0)
     ) {
       self.reason = reason
       self.unknownFields = .init()
@@ -3965,19 +3964,19 @@ extension Chat {
   /// Last frame before the server ends the stream on purpose. Reconnect with the
   /// last token after retry_delay.
   public struct ClosingEvent: VencejoProtobuf::Message {
-    public var reason: VencejoAPI::Chat.CloseReason
+    public var reason: VencejoMessages::Chat.CloseReason
     public var retryDelay: VencejoProtobuf::Google.Duration?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ClosingEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.reason = .init(rawValue: 0)
       self.retryDelay = nil
       self.unknownFields = .init()
     }
     public init(
-      reason: VencejoAPI::Chat.CloseReason = .init(rawValue: 0),
+      reason: VencejoMessages::Chat.CloseReason = .init(rawValue: 0),
       retryDelay: VencejoProtobuf::Google.Duration? = nil
     ) {
       self.reason = reason
@@ -4008,17 +4007,17 @@ extension Chat {
   /// shared events; only the sender's devices get mine and delivery_state. A
   /// client counts a created message by the rule of UnreadState.
   public struct MessageCreatedEvent: VencejoProtobuf::Message {
-    public var message: VencejoAPI::Chat.Message?
+    public var message: VencejoMessages::Chat.Message?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MessageCreatedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
       self.unknownFields = .init()
     }
     public init(
-      message: VencejoAPI::Chat.Message? = nil
+      message: VencejoMessages::Chat.Message? = nil
     ) {
       self.message = message
       self.unknownFields = .init()
@@ -4042,19 +4041,19 @@ extension Chat {
   }
 
   public struct MessageUpdatedEvent: VencejoProtobuf::Message {
-    public var message: VencejoAPI::Chat.Message?
+    public var message: VencejoMessages::Chat.Message?
     public var changedFields: VencejoProtobuf::Google.FieldMask?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MessageUpdatedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
       self.changedFields = nil
       self.unknownFields = .init()
     }
     public init(
-      message: VencejoAPI::Chat.Message? = nil,
+      message: VencejoMessages::Chat.Message? = nil,
       changedFields: VencejoProtobuf::Google.FieldMask? = nil
     ) {
       self.message = message
@@ -4083,13 +4082,13 @@ extension Chat {
 
   public struct MessagesDeletedEvent: VencejoProtobuf::Message {
     public var chat: Swift::String
-    public var ranges: [VencejoAPI::Chat.SequenceRange]
-    public var scope: VencejoAPI::Chat.DeleteScope
+    public var ranges: [VencejoMessages::Chat.SequenceRange]
+    public var scope: VencejoMessages::Chat.DeleteScope
     public var actor: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MessagesDeletedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
       self.ranges = []
@@ -4099,8 +4098,8 @@ extension Chat {
     }
     public init(
       chat: Swift::String = "",
-      ranges: [VencejoAPI::Chat.SequenceRange] = [],
-      scope: VencejoAPI::Chat.DeleteScope = .init(rawValue: 0),
+      ranges: [VencejoMessages::Chat.SequenceRange] = [],
+      scope: VencejoMessages::Chat.DeleteScope = .init(rawValue: 0),
       actor: Swift::String = ""
     ) {
       self.chat = chat
@@ -4140,7 +4139,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SequenceRange" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.firstSequence = 0
       self.lastSequence = 0
@@ -4190,11 +4189,11 @@ extension Chat {
     public var user: Swift::String
     /// Empty: removed.
     public var emoji: Swift::String
-    public var reactions: [VencejoAPI::Chat.ReactionSummary]
+    public var reactions: [VencejoMessages::Chat.ReactionSummary]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReactionChangedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = ""
       self.sequence = 0
@@ -4208,7 +4207,7 @@ extension Chat {
       sequence: Swift::Int64 = 0,
       user: Swift::String = "",
       emoji: Swift::String = "",
-      reactions: [VencejoAPI::Chat.ReactionSummary] = []
+      reactions: [VencejoMessages::Chat.ReactionSummary] = []
     ) {
       self.message = message
       self.sequence = sequence
@@ -4244,17 +4243,17 @@ extension Chat {
   }
 
   public struct ChatUpsertedEvent: VencejoProtobuf::Message {
-    public var chat: VencejoAPI::Chat.Chat?
+    public var chat: VencejoMessages::Chat.Chat?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatUpsertedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
       self.unknownFields = .init()
     }
     public init(
-      chat: VencejoAPI::Chat.Chat? = nil
+      chat: VencejoMessages::Chat.Chat? = nil
     ) {
       self.chat = chat
       self.unknownFields = .init()
@@ -4279,11 +4278,11 @@ extension Chat {
 
   public struct ChatRemovedEvent: VencejoProtobuf::Message {
     public var chat: Swift::String
-    public var reason: VencejoAPI::Chat.ChatRemovalReason
+    public var reason: VencejoMessages::Chat.ChatRemovalReason
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatRemovedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
       self.reason = .init(rawValue: 0)
@@ -4291,7 +4290,7 @@ extension Chat {
     }
     public init(
       chat: Swift::String = "",
-      reason: VencejoAPI::Chat.ChatRemovalReason = .init(rawValue: 0)
+      reason: VencejoMessages::Chat.ChatRemovalReason = .init(rawValue: 0)
     ) {
       self.chat = chat
       self.reason = reason
@@ -4331,12 +4330,12 @@ extension Chat {
   /// of a channel only of themselves. Markers are withheld.
   public struct MemberChangedEvent: VencejoProtobuf::Message {
     public var chat: Swift::String
-    public var member: VencejoAPI::Chat.Member?
+    public var member: VencejoMessages::Chat.Member?
     public var memberCount: Swift::Int32
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MemberChangedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
       self.member = nil
@@ -4345,7 +4344,7 @@ extension Chat {
     }
     public init(
       chat: Swift::String = "",
-      member: VencejoAPI::Chat.Member? = nil,
+      member: VencejoMessages::Chat.Member? = nil,
       memberCount: Swift::Int32 = 0
     ) {
       self.chat = chat
@@ -4377,7 +4376,7 @@ extension Chat {
 
   public struct SettingsChangedEvent: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var settings: VencejoAPI::Chat.ChatSettings?
+      var settings: VencejoMessages::Chat.ChatSettings?
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -4398,7 +4397,7 @@ extension Chat {
     }
     var storage: VencejoProtobuf::Boxed<Storage>
 
-    public var settings: VencejoAPI::Chat.ChatSettings? {
+    public var settings: VencejoMessages::Chat.ChatSettings? {
       get { self.storage.value.settings }
       _modify { yield &self.storage.value.settings }
     }
@@ -4408,12 +4407,12 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SettingsChangedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(settings: nil, unknownFields: .init()))
     }
     public init(
-      settings: VencejoAPI::Chat.ChatSettings? = nil
+      settings: VencejoMessages::Chat.ChatSettings? = nil
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(settings: settings, unknownFields: .init()))
     }
@@ -4437,7 +4436,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReceiptMovedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
       self.user = ""
@@ -4499,14 +4498,14 @@ extension Chat {
   /// went away.
   public struct UnreadChangedEvent: VencejoProtobuf::Message {
     public var chat: Swift::String
-    public var unread: VencejoAPI::Chat.UnreadState?
+    public var unread: VencejoMessages::Chat.UnreadState?
     public var totalUnreadCount: Swift::Int32
     /// The caller's marker, also where no receipt tells it.
     public var readSequence: Swift::Int64
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UnreadChangedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
       self.unread = nil
@@ -4516,7 +4515,7 @@ extension Chat {
     }
     public init(
       chat: Swift::String = "",
-      unread: VencejoAPI::Chat.UnreadState? = nil,
+      unread: VencejoMessages::Chat.UnreadState? = nil,
       totalUnreadCount: Swift::Int32 = 0,
       readSequence: Swift::Int64 = 0
     ) {
@@ -4551,17 +4550,17 @@ extension Chat {
   }
 
   public struct ProfileChangedEvent: VencejoProtobuf::Message {
-    public var profile: VencejoAPI::Chat.Profile?
+    public var profile: VencejoMessages::Chat.Profile?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ProfileChangedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profile = nil
       self.unknownFields = .init()
     }
     public init(
-      profile: VencejoAPI::Chat.Profile? = nil
+      profile: VencejoMessages::Chat.Profile? = nil
     ) {
       self.profile = profile
       self.unknownFields = .init()
@@ -4585,17 +4584,17 @@ extension Chat {
   }
 
   public struct NotificationCreatedEvent: VencejoProtobuf::Message {
-    public var notification: VencejoAPI::Chat.Notification?
+    public var notification: VencejoMessages::Chat.Notification?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.NotificationCreatedEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.notification = nil
       self.unknownFields = .init()
     }
     public init(
-      notification: VencejoAPI::Chat.Notification? = nil
+      notification: VencejoMessages::Chat.Notification? = nil
     ) {
       self.notification = notification
       self.unknownFields = .init()
@@ -4624,7 +4623,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.NotificationsReadEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.names = []
       self.unreadCount = 0
@@ -4661,13 +4660,13 @@ extension Chat {
   public struct TypingEvent: VencejoProtobuf::Message {
     public var chat: Swift::String
     public var user: Swift::String
-    public var state: VencejoAPI::Chat.TypingState
+    public var state: VencejoMessages::Chat.TypingState
     /// Forget it after this.
     public var ttl: VencejoProtobuf::Google.Duration?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.TypingEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
       self.user = ""
@@ -4678,7 +4677,7 @@ extension Chat {
     public init(
       chat: Swift::String = "",
       user: Swift::String = "",
-      state: VencejoAPI::Chat.TypingState = .init(rawValue: 0),
+      state: VencejoMessages::Chat.TypingState = .init(rawValue: 0),
       ttl: VencejoProtobuf::Google.Duration? = nil
     ) {
       self.chat = chat
@@ -4713,11 +4712,11 @@ extension Chat {
 
   public struct PresenceEvent: VencejoProtobuf::Message {
     public var user: Swift::String
-    public var presence: VencejoAPI::Chat.Presence?
+    public var presence: VencejoMessages::Chat.Presence?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PresenceEvent" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
       self.presence = nil
@@ -4725,7 +4724,7 @@ extension Chat {
     }
     public init(
       user: Swift::String = "",
-      presence: VencejoAPI::Chat.Presence? = nil
+      presence: VencejoMessages::Chat.Presence? = nil
     ) {
       self.user = user
       self.presence = presence
@@ -4758,7 +4757,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListEventsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.resumeToken = ""
       self.pageSize = 0
@@ -4798,14 +4797,14 @@ extension Chat {
   }
 
   public struct ListEventsResponse: VencejoProtobuf::Message {
-    public var events: [VencejoAPI::Chat.SubscribeResponse]
+    public var events: [VencejoMessages::Chat.SubscribeResponse]
     /// Use it for the next call or for Subscribe. Never empty.
     public var resumeToken: Swift::String
     public var moreAvailable: Swift::Bool
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListEventsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.events = []
       self.resumeToken = ""
@@ -4813,7 +4812,7 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      events: [VencejoAPI::Chat.SubscribeResponse] = [],
+      events: [VencejoMessages::Chat.SubscribeResponse] = [],
       resumeToken: Swift::String = "",
       moreAvailable: Swift::Bool = false
     ) {
@@ -4849,7 +4848,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetProfileRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -4887,17 +4886,17 @@ extension Chat {
   }
 
   public struct GetProfileResponse: VencejoProtobuf::Message {
-    public var profile: VencejoAPI::Chat.Profile?
+    public var profile: VencejoMessages::Chat.Profile?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetProfileResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profile = nil
       self.unknownFields = .init()
     }
     public init(
-      profile: VencejoAPI::Chat.Profile? = nil
+      profile: VencejoMessages::Chat.Profile? = nil
     ) {
       self.profile = profile
       self.unknownFields = .init()
@@ -4926,7 +4925,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.BatchGetProfilesRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.names = []
       self.unknownFields = .init()
@@ -4956,17 +4955,17 @@ extension Chat {
   }
 
   public struct BatchGetProfilesResponse: VencejoProtobuf::Message {
-    public var profiles: [VencejoAPI::Chat.Profile]
+    public var profiles: [VencejoMessages::Chat.Profile]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.BatchGetProfilesResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profiles = []
       self.unknownFields = .init()
     }
     public init(
-      profiles: [VencejoAPI::Chat.Profile] = []
+      profiles: [VencejoMessages::Chat.Profile] = []
     ) {
       self.profiles = profiles
       self.unknownFields = .init()
@@ -4990,13 +4989,13 @@ extension Chat {
   }
 
   public struct UpdateProfileRequest: VencejoProtobuf::Message {
-    public var profile: VencejoAPI::Chat.Profile?
+    public var profile: VencejoMessages::Chat.Profile?
     public var updateMask: VencejoProtobuf::Google.FieldMask?
     public var requestId: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateProfileRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profile = nil
       self.updateMask = nil
@@ -5004,7 +5003,7 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      profile: VencejoAPI::Chat.Profile? = nil,
+      profile: VencejoMessages::Chat.Profile? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil,
       requestId: Swift::String = ""
     ) {
@@ -5036,17 +5035,17 @@ extension Chat {
   }
 
   public struct UpdateProfileResponse: VencejoProtobuf::Message {
-    public var profile: VencejoAPI::Chat.Profile?
+    public var profile: VencejoMessages::Chat.Profile?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateProfileResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profile = nil
       self.unknownFields = .init()
     }
     public init(
-      profile: VencejoAPI::Chat.Profile? = nil
+      profile: VencejoMessages::Chat.Profile? = nil
     ) {
       self.profile = profile
       self.unknownFields = .init()
@@ -5076,7 +5075,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchProfilesRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.query = ""
       self.pageSize = 0
@@ -5128,19 +5127,19 @@ extension Chat {
   }
 
   public struct SearchProfilesResponse: VencejoProtobuf::Message {
-    public var profiles: [VencejoAPI::Chat.Profile]
+    public var profiles: [VencejoMessages::Chat.Profile]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchProfilesResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profiles = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      profiles: [VencejoAPI::Chat.Profile] = [],
+      profiles: [VencejoMessages::Chat.Profile] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.profiles = profiles
@@ -5172,7 +5171,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.BlockUserRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
       self.unknownFields = .init()
@@ -5213,7 +5212,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.BlockUserResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -5244,7 +5243,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UnblockUserRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
       self.unknownFields = .init()
@@ -5285,7 +5284,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UnblockUserResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -5317,7 +5316,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListBlockedUsersRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pageSize = 0
       self.pageToken = ""
@@ -5362,19 +5361,19 @@ extension Chat {
   }
 
   public struct ListBlockedUsersResponse: VencejoProtobuf::Message {
-    public var profiles: [VencejoAPI::Chat.Profile]
+    public var profiles: [VencejoMessages::Chat.Profile]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListBlockedUsersResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profiles = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      profiles: [VencejoAPI::Chat.Profile] = [],
+      profiles: [VencejoMessages::Chat.Profile] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.profiles = profiles
@@ -5403,13 +5402,13 @@ extension Chat {
 
   public struct CreateChatRequest: VencejoProtobuf::Message {
     public var requestId: Swift::String
-    public var chat: VencejoAPI::Chat.Chat?
+    public var chat: VencejoMessages::Chat.Chat?
     /// Format: users/{user}. Exactly one for a direct chat.
     public var members: [Swift::String]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreateChatRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.requestId = ""
       self.chat = nil
@@ -5418,7 +5417,7 @@ extension Chat {
     }
     public init(
       requestId: Swift::String = "",
-      chat: VencejoAPI::Chat.Chat? = nil,
+      chat: VencejoMessages::Chat.Chat? = nil,
       members: [Swift::String] = []
     ) {
       self.requestId = requestId
@@ -5449,14 +5448,14 @@ extension Chat {
   }
 
   public struct CreateChatResponse: VencejoProtobuf::Message {
-    public var chat: VencejoAPI::Chat.Chat?
+    public var chat: VencejoMessages::Chat.Chat?
     /// False when an existing direct chat was returned.
     public var created: Swift::Bool
-    public var failures: [VencejoAPI::Chat.MemberFailure]
+    public var failures: [VencejoMessages::Chat.MemberFailure]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreateChatResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
       self.created = false
@@ -5464,9 +5463,9 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      chat: VencejoAPI::Chat.Chat? = nil,
+      chat: VencejoMessages::Chat.Chat? = nil,
       created: Swift::Bool = false,
-      failures: [VencejoAPI::Chat.MemberFailure] = []
+      failures: [VencejoMessages::Chat.MemberFailure] = []
     ) {
       self.chat = chat
       self.created = created
@@ -5497,11 +5496,11 @@ extension Chat {
 
   public struct MemberFailure: VencejoProtobuf::Message {
     public var user: Swift::String
-    public var status: VencejoAPI::Chat.ItemStatus?
+    public var status: VencejoMessages::Chat.ItemStatus?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MemberFailure" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
       self.status = nil
@@ -5509,7 +5508,7 @@ extension Chat {
     }
     public init(
       user: Swift::String = "",
-      status: VencejoAPI::Chat.ItemStatus? = nil
+      status: VencejoMessages::Chat.ItemStatus? = nil
     ) {
       self.user = user
       self.status = status
@@ -5542,7 +5541,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ItemStatus" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.code = 0
       self.message = ""
@@ -5591,7 +5590,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetChatRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -5629,17 +5628,17 @@ extension Chat {
   }
 
   public struct GetChatResponse: VencejoProtobuf::Message {
-    public var chat: VencejoAPI::Chat.Chat?
+    public var chat: VencejoMessages::Chat.Chat?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetChatResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
       self.unknownFields = .init()
     }
     public init(
-      chat: VencejoAPI::Chat.Chat? = nil
+      chat: VencejoMessages::Chat.Chat? = nil
     ) {
       self.chat = chat
       self.unknownFields = .init()
@@ -5668,7 +5667,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListChatsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pageSize = 0
       self.pageToken = ""
@@ -5713,14 +5712,14 @@ extension Chat {
   }
 
   public struct ListChatsResponse: VencejoProtobuf::Message {
-    public var chats: [VencejoAPI::Chat.Chat]
+    public var chats: [VencejoMessages::Chat.Chat]
     public var nextPageToken: Swift::String
     /// Subscribe from here to miss nothing. Set on the first page only.
     public var resumeToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListChatsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chats = []
       self.nextPageToken = ""
@@ -5728,7 +5727,7 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      chats: [VencejoAPI::Chat.Chat] = [],
+      chats: [VencejoMessages::Chat.Chat] = [],
       nextPageToken: Swift::String = "",
       resumeToken: Swift::String = ""
     ) {
@@ -5760,13 +5759,13 @@ extension Chat {
   }
 
   public struct UpdateChatRequest: VencejoProtobuf::Message {
-    public var chat: VencejoAPI::Chat.Chat?
+    public var chat: VencejoMessages::Chat.Chat?
     public var updateMask: VencejoProtobuf::Google.FieldMask?
     public var requestId: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateChatRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
       self.updateMask = nil
@@ -5774,7 +5773,7 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      chat: VencejoAPI::Chat.Chat? = nil,
+      chat: VencejoMessages::Chat.Chat? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil,
       requestId: Swift::String = ""
     ) {
@@ -5806,17 +5805,17 @@ extension Chat {
   }
 
   public struct UpdateChatResponse: VencejoProtobuf::Message {
-    public var chat: VencejoAPI::Chat.Chat?
+    public var chat: VencejoMessages::Chat.Chat?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateChatResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
       self.unknownFields = .init()
     }
     public init(
-      chat: VencejoAPI::Chat.Chat? = nil
+      chat: VencejoMessages::Chat.Chat? = nil
     ) {
       self.chat = chat
       self.unknownFields = .init()
@@ -5846,7 +5845,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeleteChatRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.etag = ""
@@ -5901,7 +5900,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeleteChatResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -5935,7 +5934,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.LeaveChatRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.newOwner = ""
@@ -5990,7 +5989,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.LeaveChatResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -6024,7 +6023,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ClearChatRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.upToSequence = 0
@@ -6083,17 +6082,17 @@ extension Chat {
   }
 
   public struct ClearChatResponse: VencejoProtobuf::Message {
-    public var chat: VencejoAPI::Chat.Chat?
+    public var chat: VencejoMessages::Chat.Chat?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ClearChatResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
       self.unknownFields = .init()
     }
     public init(
-      chat: VencejoAPI::Chat.Chat? = nil
+      chat: VencejoMessages::Chat.Chat? = nil
     ) {
       self.chat = chat
       self.unknownFields = .init()
@@ -6118,7 +6117,7 @@ extension Chat {
 
   public struct UpdateChatSettingsRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var settings: VencejoAPI::Chat.ChatSettings?
+      var settings: VencejoMessages::Chat.ChatSettings?
       var updateMask: VencejoProtobuf::Google.FieldMask?
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
@@ -6142,7 +6141,7 @@ extension Chat {
     }
     var storage: VencejoProtobuf::Boxed<Storage>
 
-    public var settings: VencejoAPI::Chat.ChatSettings? {
+    public var settings: VencejoMessages::Chat.ChatSettings? {
       get { self.storage.value.settings }
       _modify { yield &self.storage.value.settings }
     }
@@ -6156,12 +6155,12 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateChatSettingsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(settings: nil, updateMask: nil, unknownFields: .init()))
     }
     public init(
-      settings: VencejoAPI::Chat.ChatSettings? = nil,
+      settings: VencejoMessages::Chat.ChatSettings? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(settings: settings, updateMask: updateMask, unknownFields: .init()))
@@ -6179,7 +6178,7 @@ extension Chat {
 
   public struct UpdateChatSettingsResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var settings: VencejoAPI::Chat.ChatSettings?
+      var settings: VencejoMessages::Chat.ChatSettings?
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -6200,7 +6199,7 @@ extension Chat {
     }
     var storage: VencejoProtobuf::Boxed<Storage>
 
-    public var settings: VencejoAPI::Chat.ChatSettings? {
+    public var settings: VencejoMessages::Chat.ChatSettings? {
       get { self.storage.value.settings }
       _modify { yield &self.storage.value.settings }
     }
@@ -6210,12 +6209,12 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateChatSettingsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(settings: nil, unknownFields: .init()))
     }
     public init(
-      settings: VencejoAPI::Chat.ChatSettings? = nil
+      settings: VencejoMessages::Chat.ChatSettings? = nil
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(settings: settings, unknownFields: .init()))
     }
@@ -6238,7 +6237,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListMembersRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
       self.pageSize = 0
@@ -6290,13 +6289,13 @@ extension Chat {
   }
 
   public struct ListMembersResponse: VencejoProtobuf::Message {
-    public var members: [VencejoAPI::Chat.Member]
+    public var members: [VencejoMessages::Chat.Member]
     public var nextPageToken: Swift::String
     public var totalSize: Swift::Int32
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListMembersResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.members = []
       self.nextPageToken = ""
@@ -6304,7 +6303,7 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      members: [VencejoAPI::Chat.Member] = [],
+      members: [VencejoMessages::Chat.Member] = [],
       nextPageToken: Swift::String = "",
       totalSize: Swift::Int32 = 0
     ) {
@@ -6338,12 +6337,12 @@ extension Chat {
   public struct AddMembersRequest: VencejoProtobuf::Message {
     public var parent: Swift::String
     public var users: [Swift::String]
-    public var role: VencejoAPI::Chat.MemberRole
+    public var role: VencejoMessages::Chat.MemberRole
     public var requestId: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AddMembersRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
       self.users = []
@@ -6354,7 +6353,7 @@ extension Chat {
     public init(
       parent: Swift::String = "",
       users: [Swift::String] = [],
-      role: VencejoAPI::Chat.MemberRole = .init(rawValue: 0),
+      role: VencejoMessages::Chat.MemberRole = .init(rawValue: 0),
       requestId: Swift::String = ""
     ) {
       self.parent = parent
@@ -6388,20 +6387,20 @@ extension Chat {
   }
 
   public struct AddMembersResponse: VencejoProtobuf::Message {
-    public var members: [VencejoAPI::Chat.Member]
-    public var failures: [VencejoAPI::Chat.MemberFailure]
+    public var members: [VencejoMessages::Chat.Member]
+    public var failures: [VencejoMessages::Chat.MemberFailure]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AddMembersResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.members = []
       self.failures = []
       self.unknownFields = .init()
     }
     public init(
-      members: [VencejoAPI::Chat.Member] = [],
-      failures: [VencejoAPI::Chat.MemberFailure] = []
+      members: [VencejoMessages::Chat.Member] = [],
+      failures: [VencejoMessages::Chat.MemberFailure] = []
     ) {
       self.members = members
       self.failures = failures
@@ -6428,13 +6427,13 @@ extension Chat {
   }
 
   public struct UpdateMemberRequest: VencejoProtobuf::Message {
-    public var member: VencejoAPI::Chat.Member?
+    public var member: VencejoMessages::Chat.Member?
     public var updateMask: VencejoProtobuf::Google.FieldMask?
     public var requestId: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateMemberRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.member = nil
       self.updateMask = nil
@@ -6442,7 +6441,7 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      member: VencejoAPI::Chat.Member? = nil,
+      member: VencejoMessages::Chat.Member? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil,
       requestId: Swift::String = ""
     ) {
@@ -6474,17 +6473,17 @@ extension Chat {
   }
 
   public struct UpdateMemberResponse: VencejoProtobuf::Message {
-    public var member: VencejoAPI::Chat.Member?
+    public var member: VencejoMessages::Chat.Member?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateMemberResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.member = nil
       self.unknownFields = .init()
     }
     public init(
-      member: VencejoAPI::Chat.Member? = nil
+      member: VencejoMessages::Chat.Member? = nil
     ) {
       self.member = member
       self.unknownFields = .init()
@@ -6514,7 +6513,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.RemoveMemberRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.ban = false
@@ -6569,7 +6568,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.RemoveMemberResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -6597,12 +6596,12 @@ extension Chat {
 
   public struct CreateInviteRequest: VencejoProtobuf::Message {
     public var parent: Swift::String
-    public var invite: VencejoAPI::Chat.Invite?
+    public var invite: VencejoMessages::Chat.Invite?
     public var requestId: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreateInviteRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
       self.invite = nil
@@ -6611,7 +6610,7 @@ extension Chat {
     }
     public init(
       parent: Swift::String = "",
-      invite: VencejoAPI::Chat.Invite? = nil,
+      invite: VencejoMessages::Chat.Invite? = nil,
       requestId: Swift::String = ""
     ) {
       self.parent = parent
@@ -6642,17 +6641,17 @@ extension Chat {
   }
 
   public struct CreateInviteResponse: VencejoProtobuf::Message {
-    public var invite: VencejoAPI::Chat.Invite?
+    public var invite: VencejoMessages::Chat.Invite?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreateInviteResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.invite = nil
       self.unknownFields = .init()
     }
     public init(
-      invite: VencejoAPI::Chat.Invite? = nil
+      invite: VencejoMessages::Chat.Invite? = nil
     ) {
       self.invite = invite
       self.unknownFields = .init()
@@ -6682,7 +6681,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListInvitesRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
       self.pageSize = 0
@@ -6734,19 +6733,19 @@ extension Chat {
   }
 
   public struct ListInvitesResponse: VencejoProtobuf::Message {
-    public var invites: [VencejoAPI::Chat.Invite]
+    public var invites: [VencejoMessages::Chat.Invite]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListInvitesResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.invites = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      invites: [VencejoAPI::Chat.Invite] = [],
+      invites: [VencejoMessages::Chat.Invite] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.invites = invites
@@ -6778,7 +6777,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.RevokeInviteRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -6819,7 +6818,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.RevokeInviteResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -6851,7 +6850,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.JoinChatRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.inviteCode = ""
       self.requestId = ""
@@ -6896,19 +6895,19 @@ extension Chat {
   }
 
   public struct JoinChatResponse: VencejoProtobuf::Message {
-    public var chat: VencejoAPI::Chat.Chat?
+    public var chat: VencejoMessages::Chat.Chat?
     public var pendingApproval: Swift::Bool
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.JoinChatResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
       self.pendingApproval = false
       self.unknownFields = .init()
     }
     public init(
-      chat: VencejoAPI::Chat.Chat? = nil,
+      chat: VencejoMessages::Chat.Chat? = nil,
       pendingApproval: Swift::Bool = false
     ) {
       self.chat = chat
@@ -6944,7 +6943,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.JoinRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.user = ""
@@ -6995,7 +6994,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListJoinRequestsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
       self.pageSize = 0
@@ -7047,19 +7046,19 @@ extension Chat {
   }
 
   public struct ListJoinRequestsResponse: VencejoProtobuf::Message {
-    public var joinRequests: [VencejoAPI::Chat.JoinRequest]
+    public var joinRequests: [VencejoMessages::Chat.JoinRequest]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListJoinRequestsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.joinRequests = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      joinRequests: [VencejoAPI::Chat.JoinRequest] = [],
+      joinRequests: [VencejoMessages::Chat.JoinRequest] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.joinRequests = joinRequests
@@ -7092,7 +7091,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AnswerJoinRequestRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.approve = false
@@ -7138,17 +7137,17 @@ extension Chat {
 
   public struct AnswerJoinRequestResponse: VencejoProtobuf::Message {
     /// Set when approved.
-    public var member: VencejoAPI::Chat.Member?
+    public var member: VencejoMessages::Chat.Member?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AnswerJoinRequestResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.member = nil
       self.unknownFields = .init()
     }
     public init(
-      member: VencejoAPI::Chat.Member? = nil
+      member: VencejoMessages::Chat.Member? = nil
     ) {
       self.member = member
       self.unknownFields = .init()
@@ -7175,7 +7174,7 @@ extension Chat {
     struct Storage: Swift::Sendable {
       var parent: Swift::String
       var messageId: Swift::String
-      var content: VencejoAPI::Chat.MessageContent?
+      var content: VencejoMessages::Chat.MessageContent?
       var replyTo: Swift::String
       var silent: Swift::Bool
       var clientTime: VencejoProtobuf::Google.Timestamp?
@@ -7219,7 +7218,7 @@ extension Chat {
       get { self.storage.value.messageId }
       _modify { yield &self.storage.value.messageId }
     }
-    public var content: VencejoAPI::Chat.MessageContent? {
+    public var content: VencejoMessages::Chat.MessageContent? {
       get { self.storage.value.content }
       _modify { yield &self.storage.value.content }
     }
@@ -7243,14 +7242,14 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SendMessageRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(parent: "", messageId: "", content: nil, replyTo: "", silent: false, clientTime: nil, unknownFields: .init()))
     }
     public init(
       parent: Swift::String = "",
       messageId: Swift::String = "",
-      content: VencejoAPI::Chat.MessageContent? = nil,
+      content: VencejoMessages::Chat.MessageContent? = nil,
       replyTo: Swift::String = "",
       silent: Swift::Bool = false,
       clientTime: VencejoProtobuf::Google.Timestamp? = nil
@@ -7269,20 +7268,20 @@ extension Chat {
   }
 
   public struct SendMessageResponse: VencejoProtobuf::Message {
-    public var message: VencejoAPI::Chat.Message?
+    public var message: VencejoMessages::Chat.Message?
     /// True when this id was already stored.
     public var duplicate: Swift::Bool
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SendMessageResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
       self.duplicate = false
       self.unknownFields = .init()
     }
     public init(
-      message: VencejoAPI::Chat.Message? = nil,
+      message: VencejoMessages::Chat.Message? = nil,
       duplicate: Swift::Bool = false
     ) {
       self.message = message
@@ -7314,7 +7313,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetMessageRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -7352,17 +7351,17 @@ extension Chat {
   }
 
   public struct GetMessageResponse: VencejoProtobuf::Message {
-    public var message: VencejoAPI::Chat.Message?
+    public var message: VencejoMessages::Chat.Message?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetMessageResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
       self.unknownFields = .init()
     }
     public init(
-      message: VencejoAPI::Chat.Message? = nil
+      message: VencejoMessages::Chat.Message? = nil
     ) {
       self.message = message
       self.unknownFields = .init()
@@ -7395,7 +7394,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListMessagesRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
       self.pageSize = 0
@@ -7471,17 +7470,17 @@ extension Chat {
 
   public struct ListMessagesResponse: VencejoProtobuf::Message {
     /// Always ascending by sequence, whatever the direction.
-    public var messages: [VencejoAPI::Chat.Message]
+    public var messages: [VencejoMessages::Chat.Message]
     /// Empty when there is nothing older.
     public var olderPageToken: Swift::String
     /// Empty when there is nothing newer.
     public var newerPageToken: Swift::String
     /// Ranges inside the page deleted for the caller, so holes are explained.
-    public var deletedRanges: [VencejoAPI::Chat.SequenceRange]
+    public var deletedRanges: [VencejoMessages::Chat.SequenceRange]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListMessagesResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.messages = []
       self.olderPageToken = ""
@@ -7490,10 +7489,10 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      messages: [VencejoAPI::Chat.Message] = [],
+      messages: [VencejoMessages::Chat.Message] = [],
       olderPageToken: Swift::String = "",
       newerPageToken: Swift::String = "",
-      deletedRanges: [VencejoAPI::Chat.SequenceRange] = []
+      deletedRanges: [VencejoMessages::Chat.SequenceRange] = []
     ) {
       self.messages = messages
       self.olderPageToken = olderPageToken
@@ -7528,7 +7527,7 @@ extension Chat {
   public struct EditMessageRequest: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
       var name: Swift::String
-      var content: VencejoAPI::Chat.MessageContent?
+      var content: VencejoMessages::Chat.MessageContent?
       var etag: Swift::String
       var requestId: Swift::String
       var unknownFields: VencejoProtobuf::UnknownFields
@@ -7561,7 +7560,7 @@ extension Chat {
       get { self.storage.value.name }
       _modify { yield &self.storage.value.name }
     }
-    public var content: VencejoAPI::Chat.MessageContent? {
+    public var content: VencejoMessages::Chat.MessageContent? {
       get { self.storage.value.content }
       _modify { yield &self.storage.value.content }
     }
@@ -7580,13 +7579,13 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.EditMessageRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", content: nil, etag: "", requestId: "", unknownFields: .init()))
     }
     public init(
       name: Swift::String = "",
-      content: VencejoAPI::Chat.MessageContent? = nil,
+      content: VencejoMessages::Chat.MessageContent? = nil,
       etag: Swift::String = "",
       requestId: Swift::String = ""
     ) {
@@ -7604,17 +7603,17 @@ extension Chat {
   }
 
   public struct EditMessageResponse: VencejoProtobuf::Message {
-    public var message: VencejoAPI::Chat.Message?
+    public var message: VencejoMessages::Chat.Message?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.EditMessageResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
       self.unknownFields = .init()
     }
     public init(
-      message: VencejoAPI::Chat.Message? = nil
+      message: VencejoMessages::Chat.Message? = nil
     ) {
       self.message = message
       self.unknownFields = .init()
@@ -7640,13 +7639,13 @@ extension Chat {
   public struct DeleteMessagesRequest: VencejoProtobuf::Message {
     public var parent: Swift::String
     /// At most 500 messages in total. All or nothing.
-    public var ranges: [VencejoAPI::Chat.SequenceRange]
-    public var scope: VencejoAPI::Chat.DeleteScope
+    public var ranges: [VencejoMessages::Chat.SequenceRange]
+    public var scope: VencejoMessages::Chat.DeleteScope
     public var requestId: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeleteMessagesRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
       self.ranges = []
@@ -7656,8 +7655,8 @@ extension Chat {
     }
     public init(
       parent: Swift::String = "",
-      ranges: [VencejoAPI::Chat.SequenceRange] = [],
-      scope: VencejoAPI::Chat.DeleteScope = .init(rawValue: 0),
+      ranges: [VencejoMessages::Chat.SequenceRange] = [],
+      scope: VencejoMessages::Chat.DeleteScope = .init(rawValue: 0),
       requestId: Swift::String = ""
     ) {
       self.parent = parent
@@ -7695,7 +7694,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeleteMessagesResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.deletedCount = 0
       self.unknownFields = .init()
@@ -7742,7 +7741,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ForwardMessagesRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.names = []
       self.targetChats = []
@@ -7782,17 +7781,17 @@ extension Chat {
   }
 
   public struct ForwardMessagesResponse: VencejoProtobuf::Message {
-    public var messages: [VencejoAPI::Chat.Message]
+    public var messages: [VencejoMessages::Chat.Message]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ForwardMessagesResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.messages = []
       self.unknownFields = .init()
     }
     public init(
-      messages: [VencejoAPI::Chat.Message] = []
+      messages: [VencejoMessages::Chat.Message] = []
     ) {
       self.messages = messages
       self.unknownFields = .init()
@@ -7822,7 +7821,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.VotePollRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.optionIds = []
@@ -7857,17 +7856,17 @@ extension Chat {
   }
 
   public struct VotePollResponse: VencejoProtobuf::Message {
-    public var message: VencejoAPI::Chat.Message?
+    public var message: VencejoMessages::Chat.Message?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.VotePollResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
       self.unknownFields = .init()
     }
     public init(
-      message: VencejoAPI::Chat.Message? = nil
+      message: VencejoMessages::Chat.Message? = nil
     ) {
       self.message = message
       self.unknownFields = .init()
@@ -7896,7 +7895,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetReactionRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = ""
       self.emoji = ""
@@ -7941,17 +7940,17 @@ extension Chat {
   }
 
   public struct SetReactionResponse: VencejoProtobuf::Message {
-    public var message: VencejoAPI::Chat.Message?
+    public var message: VencejoMessages::Chat.Message?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetReactionResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
       self.unknownFields = .init()
     }
     public init(
-      message: VencejoAPI::Chat.Message? = nil
+      message: VencejoMessages::Chat.Message? = nil
     ) {
       self.message = message
       self.unknownFields = .init()
@@ -7982,7 +7981,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReactionsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
       self.pageSize = 0
@@ -8034,19 +8033,19 @@ extension Chat {
   }
 
   public struct ListReactionsResponse: VencejoProtobuf::Message {
-    public var reactions: [VencejoAPI::Chat.Reaction]
+    public var reactions: [VencejoMessages::Chat.Reaction]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReactionsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.reactions = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      reactions: [VencejoAPI::Chat.Reaction] = [],
+      reactions: [VencejoMessages::Chat.Reaction] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.reactions = reactions
@@ -8080,7 +8079,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetMessagePinnedRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.pinned = false
@@ -8120,17 +8119,17 @@ extension Chat {
   }
 
   public struct SetMessagePinnedResponse: VencejoProtobuf::Message {
-    public var chat: VencejoAPI::Chat.Chat?
+    public var chat: VencejoMessages::Chat.Chat?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetMessagePinnedResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
       self.unknownFields = .init()
     }
     public init(
-      chat: VencejoAPI::Chat.Chat? = nil
+      chat: VencejoMessages::Chat.Chat? = nil
     ) {
       self.chat = chat
       self.unknownFields = .init()
@@ -8159,7 +8158,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetMessageStarredRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.starred = false
@@ -8204,17 +8203,17 @@ extension Chat {
   }
 
   public struct SetMessageStarredResponse: VencejoProtobuf::Message {
-    public var message: VencejoAPI::Chat.Message?
+    public var message: VencejoMessages::Chat.Message?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetMessageStarredResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
       self.unknownFields = .init()
     }
     public init(
-      message: VencejoAPI::Chat.Message? = nil
+      message: VencejoMessages::Chat.Message? = nil
     ) {
       self.message = message
       self.unknownFields = .init()
@@ -8247,7 +8246,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchMessagesRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.query = ""
       self.chats = []
@@ -8292,19 +8291,19 @@ extension Chat {
   }
 
   public struct SearchMessagesResponse: VencejoProtobuf::Message {
-    public var hits: [VencejoAPI::Chat.SearchHit]
+    public var hits: [VencejoMessages::Chat.SearchHit]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchMessagesResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.hits = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      hits: [VencejoAPI::Chat.SearchHit] = [],
+      hits: [VencejoMessages::Chat.SearchHit] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.hits = hits
@@ -8332,20 +8331,20 @@ extension Chat {
   }
 
   public struct SearchHit: VencejoProtobuf::Message {
-    public var message: VencejoAPI::Chat.Message?
+    public var message: VencejoMessages::Chat.Message?
     /// Plain text with the matches between U+0002 and U+0003.
     public var snippet: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchHit" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
       self.snippet = ""
       self.unknownFields = .init()
     }
     public init(
-      message: VencejoAPI::Chat.Message? = nil,
+      message: VencejoMessages::Chat.Message? = nil,
       snippet: Swift::String = ""
     ) {
       self.message = message
@@ -8382,7 +8381,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkReadRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
       self.upToSequence = 0
@@ -8434,19 +8433,19 @@ extension Chat {
   }
 
   public struct MarkReadResponse: VencejoProtobuf::Message {
-    public var unread: VencejoAPI::Chat.UnreadState?
+    public var unread: VencejoMessages::Chat.UnreadState?
     public var readSequence: Swift::Int64
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkReadResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unread = nil
       self.readSequence = 0
       self.unknownFields = .init()
     }
     public init(
-      unread: VencejoAPI::Chat.UnreadState? = nil,
+      unread: VencejoMessages::Chat.UnreadState? = nil,
       readSequence: Swift::Int64 = 0
     ) {
       self.unread = unread
@@ -8474,17 +8473,17 @@ extension Chat {
   }
 
   public struct MarkDeliveredRequest: VencejoProtobuf::Message {
-    public var markers: [VencejoAPI::Chat.DeliveredMarker]
+    public var markers: [VencejoMessages::Chat.DeliveredMarker]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkDeliveredRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.markers = []
       self.unknownFields = .init()
     }
     public init(
-      markers: [VencejoAPI::Chat.DeliveredMarker] = []
+      markers: [VencejoMessages::Chat.DeliveredMarker] = []
     ) {
       self.markers = markers
       self.unknownFields = .init()
@@ -8513,7 +8512,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeliveredMarker" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
       self.upToSequence = 0
@@ -8561,7 +8560,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkDeliveredResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -8595,7 +8594,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReceiptsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
       self.pageSize = 0
@@ -8647,19 +8646,19 @@ extension Chat {
   }
 
   public struct ListReceiptsResponse: VencejoProtobuf::Message {
-    public var receipts: [VencejoAPI::Chat.Receipt]
+    public var receipts: [VencejoMessages::Chat.Receipt]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReceiptsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.receipts = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      receipts: [VencejoAPI::Chat.Receipt] = [],
+      receipts: [VencejoMessages::Chat.Receipt] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.receipts = receipts
@@ -8690,7 +8689,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetUnreadSummaryRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -8723,7 +8722,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetUnreadSummaryResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unreadChatCount = 0
       self.totalUnreadCount = 0
@@ -8776,11 +8775,11 @@ extension Chat {
 
   public struct SendTypingRequest: VencejoProtobuf::Message {
     public var chat: Swift::String
-    public var state: VencejoAPI::Chat.TypingState
+    public var state: VencejoMessages::Chat.TypingState
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SendTypingRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
       self.state = .init(rawValue: 0)
@@ -8788,7 +8787,7 @@ extension Chat {
     }
     public init(
       chat: Swift::String = "",
-      state: VencejoAPI::Chat.TypingState = .init(rawValue: 0)
+      state: VencejoMessages::Chat.TypingState = .init(rawValue: 0)
     ) {
       self.chat = chat
       self.state = state
@@ -8828,7 +8827,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SendTypingResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -8855,17 +8854,17 @@ extension Chat {
   }
 
   public struct SetPresenceRequest: VencejoProtobuf::Message {
-    public var state: VencejoAPI::Chat.PresenceState
+    public var state: VencejoMessages::Chat.PresenceState
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetPresenceRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.state = .init(rawValue: 0)
       self.unknownFields = .init()
     }
     public init(
-      state: VencejoAPI::Chat.PresenceState = .init(rawValue: 0)
+      state: VencejoMessages::Chat.PresenceState = .init(rawValue: 0)
     ) {
       self.state = state
       self.unknownFields = .init()
@@ -8900,7 +8899,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetPresenceResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -8937,7 +8936,7 @@ extension Chat {
           switch tag {
           case 0: return
           case 10:
-            var value = VencejoAPI::Chat.AttachmentUploadHeader()
+            var value = VencejoMessages::Chat.AttachmentUploadHeader()
             if case .header(let old)? = self.payload { value = old }
             self.payload = nil
             reader.message(into: &value)
@@ -8969,7 +8968,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UploadAttachmentRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, unknownFields: .init()))
     }
@@ -8989,7 +8988,7 @@ extension Chat {
     }
 
     public enum Payload: VencejoProtobuf::OneofValue {
-      case header(VencejoAPI::Chat.AttachmentUploadHeader)
+      case header(VencejoMessages::Chat.AttachmentUploadHeader)
       /// At most 64 KiB recommended, 1 MiB accepted.
       case chunk([Swift::UInt8])
     }
@@ -9009,7 +9008,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AttachmentUploadHeader" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.uploadId = ""
       self.fileName = ""
@@ -9082,17 +9081,17 @@ extension Chat {
   }
 
   public struct UploadAttachmentResponse: VencejoProtobuf::Message {
-    public var attachment: VencejoAPI::Chat.Attachment?
+    public var attachment: VencejoMessages::Chat.Attachment?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UploadAttachmentResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.attachment = nil
       self.unknownFields = .init()
     }
     public init(
-      attachment: VencejoAPI::Chat.Attachment? = nil
+      attachment: VencejoMessages::Chat.Attachment? = nil
     ) {
       self.attachment = attachment
       self.unknownFields = .init()
@@ -9120,7 +9119,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetAttachmentUploadRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.uploadId = ""
       self.unknownFields = .init()
@@ -9160,12 +9159,12 @@ extension Chat {
   public struct GetAttachmentUploadResponse: VencejoProtobuf::Message {
     public var committedBytes: Swift::Int64
     public var complete: Swift::Bool
-    public var attachment: VencejoAPI::Chat.Attachment?
+    public var attachment: VencejoMessages::Chat.Attachment?
     public var expireTime: VencejoProtobuf::Google.Timestamp?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetAttachmentUploadResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.committedBytes = 0
       self.complete = false
@@ -9176,7 +9175,7 @@ extension Chat {
     public init(
       committedBytes: Swift::Int64 = 0,
       complete: Swift::Bool = false,
-      attachment: VencejoAPI::Chat.Attachment? = nil,
+      attachment: VencejoMessages::Chat.Attachment? = nil,
       expireTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
       self.committedBytes = committedBytes
@@ -9214,7 +9213,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetAttachmentRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -9252,17 +9251,17 @@ extension Chat {
   }
 
   public struct GetAttachmentResponse: VencejoProtobuf::Message {
-    public var attachment: VencejoAPI::Chat.Attachment?
+    public var attachment: VencejoMessages::Chat.Attachment?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetAttachmentResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.attachment = nil
       self.unknownFields = .init()
     }
     public init(
-      attachment: VencejoAPI::Chat.Attachment? = nil
+      attachment: VencejoMessages::Chat.Attachment? = nil
     ) {
       self.attachment = attachment
       self.unknownFields = .init()
@@ -9293,7 +9292,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DownloadAttachmentRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.offset = 0
@@ -9349,7 +9348,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DownloadAttachmentResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.payload = nil
       self.unknownFields = .init()
@@ -9367,7 +9366,7 @@ extension Chat {
         switch tag {
         case 0: return
         case 10:
-          var value = VencejoAPI::Chat.Attachment()
+          var value = VencejoMessages::Chat.Attachment()
           if case .attachment(let old)? = self.payload { value = old }
           self.payload = nil
           reader.message(into: &value)
@@ -9388,7 +9387,7 @@ extension Chat {
     }
 
     public enum Payload: VencejoProtobuf::OneofValue {
-      case attachment(VencejoAPI::Chat.Attachment)
+      case attachment(VencejoMessages::Chat.Attachment)
       case chunk([Swift::UInt8])
     }
   }
@@ -9400,7 +9399,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListNotificationsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pageSize = 0
       self.pageToken = ""
@@ -9452,13 +9451,13 @@ extension Chat {
   }
 
   public struct ListNotificationsResponse: VencejoProtobuf::Message {
-    public var notifications: [VencejoAPI::Chat.Notification]
+    public var notifications: [VencejoMessages::Chat.Notification]
     public var nextPageToken: Swift::String
     public var unreadCount: Swift::Int32
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListNotificationsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.notifications = []
       self.nextPageToken = ""
@@ -9466,7 +9465,7 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      notifications: [VencejoAPI::Chat.Notification] = [],
+      notifications: [VencejoMessages::Chat.Notification] = [],
       nextPageToken: Swift::String = "",
       unreadCount: Swift::Int32 = 0
     ) {
@@ -9503,7 +9502,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkNotificationsReadRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.names = []
       self.unknownFields = .init()
@@ -9537,7 +9536,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkNotificationsReadResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unreadCount = 0
       self.unknownFields = .init()
@@ -9575,19 +9574,19 @@ extension Chat {
   }
 
   public struct CreatePushEndpointRequest: VencejoProtobuf::Message {
-    public var pushEndpoint: VencejoAPI::Chat.PushEndpoint?
+    public var pushEndpoint: VencejoMessages::Chat.PushEndpoint?
     public var requestId: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreatePushEndpointRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pushEndpoint = nil
       self.requestId = ""
       self.unknownFields = .init()
     }
     public init(
-      pushEndpoint: VencejoAPI::Chat.PushEndpoint? = nil,
+      pushEndpoint: VencejoMessages::Chat.PushEndpoint? = nil,
       requestId: Swift::String = ""
     ) {
       self.pushEndpoint = pushEndpoint
@@ -9616,17 +9615,17 @@ extension Chat {
 
   public struct CreatePushEndpointResponse: VencejoProtobuf::Message {
     /// With the secret, also where the server made it.
-    public var pushEndpoint: VencejoAPI::Chat.PushEndpoint?
+    public var pushEndpoint: VencejoMessages::Chat.PushEndpoint?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreatePushEndpointResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pushEndpoint = nil
       self.unknownFields = .init()
     }
     public init(
-      pushEndpoint: VencejoAPI::Chat.PushEndpoint? = nil
+      pushEndpoint: VencejoMessages::Chat.PushEndpoint? = nil
     ) {
       self.pushEndpoint = pushEndpoint
       self.unknownFields = .init()
@@ -9655,7 +9654,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListPushEndpointsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pageSize = 0
       self.pageToken = ""
@@ -9700,19 +9699,19 @@ extension Chat {
   }
 
   public struct ListPushEndpointsResponse: VencejoProtobuf::Message {
-    public var pushEndpoints: [VencejoAPI::Chat.PushEndpoint]
+    public var pushEndpoints: [VencejoMessages::Chat.PushEndpoint]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListPushEndpointsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pushEndpoints = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      pushEndpoints: [VencejoAPI::Chat.PushEndpoint] = [],
+      pushEndpoints: [VencejoMessages::Chat.PushEndpoint] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.pushEndpoints = pushEndpoints
@@ -9744,7 +9743,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeletePushEndpointRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -9785,7 +9784,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeletePushEndpointResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -9818,7 +9817,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReportMessageRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.reason = ""
@@ -9873,7 +9872,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReportMessageResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -9976,7 +9975,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Report" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", message: "", reporter: "", reason: "", createTime: nil, resolveTime: nil, resolution: "", unknownFields: .init()))
     }
@@ -10009,7 +10008,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReportsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pageSize = 0
       self.pageToken = ""
@@ -10061,19 +10060,19 @@ extension Chat {
   }
 
   public struct ListReportsResponse: VencejoProtobuf::Message {
-    public var reports: [VencejoAPI::Chat.Report]
+    public var reports: [VencejoMessages::Chat.Report]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReportsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.reports = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      reports: [VencejoAPI::Chat.Report] = [],
+      reports: [VencejoMessages::Chat.Report] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.reports = reports
@@ -10106,7 +10105,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ResolveReportRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.resolution = ""
@@ -10151,17 +10150,17 @@ extension Chat {
   }
 
   public struct ResolveReportResponse: VencejoProtobuf::Message {
-    public var report: VencejoAPI::Chat.Report?
+    public var report: VencejoMessages::Chat.Report?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ResolveReportResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.report = nil
       self.unknownFields = .init()
     }
     public init(
-      report: VencejoAPI::Chat.Report? = nil
+      report: VencejoMessages::Chat.Report? = nil
     ) {
       self.report = report
       self.unknownFields = .init()
@@ -10186,7 +10185,7 @@ extension Chat {
 
   public struct ExportChatRequest: VencejoProtobuf::Message {
     public var name: Swift::String
-    public var format: VencejoAPI::Chat.ExportFormat
+    public var format: VencejoMessages::Chat.ExportFormat
     public var afterSequence: Swift::Int64
     /// NDJSON only: also the bytes of attachments, each before the message that
     /// shows it first.
@@ -10194,7 +10193,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportChatRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
       self.format = .init(rawValue: 0)
@@ -10204,7 +10203,7 @@ extension Chat {
     }
     public init(
       name: Swift::String = "",
-      format: VencejoAPI::Chat.ExportFormat = .init(rawValue: 0),
+      format: VencejoMessages::Chat.ExportFormat = .init(rawValue: 0),
       afterSequence: Swift::Int64 = 0,
       includeAttachments: Swift::Bool = false
     ) {
@@ -10258,7 +10257,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportLine" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.line = nil
       self.unknownFields = .init()
@@ -10276,19 +10275,19 @@ extension Chat {
         switch tag {
         case 0: return
         case 10:
-          var value = VencejoAPI::Chat.ExportHeader()
+          var value = VencejoMessages::Chat.ExportHeader()
           if case .header(let old)? = self.line { value = old }
           self.line = nil
           reader.message(into: &value)
           self.line = .header(value)
         case 18:
-          var value = VencejoAPI::Chat.Message()
+          var value = VencejoMessages::Chat.Message()
           if case .message(let old)? = self.line { value = old }
           self.line = nil
           reader.message(into: &value)
           self.line = .message(value)
         case 26:
-          var value = VencejoAPI::Chat.ExportedAttachment()
+          var value = VencejoMessages::Chat.ExportedAttachment()
           if case .attachment(let old)? = self.line { value = old }
           self.line = nil
           reader.message(into: &value)
@@ -10310,9 +10309,9 @@ extension Chat {
 
     public enum Line: VencejoProtobuf::OneofValue {
       /// The first, unless an export is continued.
-      case header(VencejoAPI::Chat.ExportHeader)
-      case message(VencejoAPI::Chat.Message)
-      case attachment(VencejoAPI::Chat.ExportedAttachment)
+      case header(VencejoMessages::Chat.ExportHeader)
+      case message(VencejoMessages::Chat.Message)
+      case attachment(VencejoMessages::Chat.ExportedAttachment)
     }
   }
 
@@ -10320,14 +10319,14 @@ extension Chat {
     /// 1; grows when older readers would misread.
     public var version: Swift::Int32
     /// What all members see alike.
-    public var chat: VencejoAPI::Chat.Chat?
+    public var chat: VencejoMessages::Chat.Chat?
     /// Who is or was in the chat, as far as the reader of the export may know.
-    public var profiles: [VencejoAPI::Chat.Profile]
+    public var profiles: [VencejoMessages::Chat.Profile]
     public var exportTime: VencejoProtobuf::Google.Timestamp?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportHeader" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.version = 0
       self.chat = nil
@@ -10337,8 +10336,8 @@ extension Chat {
     }
     public init(
       version: Swift::Int32 = 0,
-      chat: VencejoAPI::Chat.Chat? = nil,
-      profiles: [VencejoAPI::Chat.Profile] = [],
+      chat: VencejoMessages::Chat.Chat? = nil,
+      profiles: [VencejoMessages::Chat.Profile] = [],
       exportTime: VencejoProtobuf::Google.Timestamp? = nil
     ) {
       self.version = version
@@ -10373,13 +10372,13 @@ extension Chat {
 
   /// A stretch of a file; stretches come in order.
   public struct ExportedAttachment: VencejoProtobuf::Message {
-    public var attachment: VencejoAPI::Chat.Attachment?
+    public var attachment: VencejoMessages::Chat.Attachment?
     public var offset: Swift::Int64
     public var data: [Swift::UInt8]
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportedAttachment" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.attachment = nil
       self.offset = 0
@@ -10387,7 +10386,7 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      attachment: VencejoAPI::Chat.Attachment? = nil,
+      attachment: VencejoMessages::Chat.Attachment? = nil,
       offset: Swift::Int64 = 0,
       data: [Swift::UInt8] = []
     ) {
@@ -10425,7 +10424,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportChatResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chunk = []
       self.lastSequence = 0
@@ -10480,7 +10479,7 @@ extension Chat {
           switch tag {
           case 0: return
           case 10:
-            var value = VencejoAPI::Chat.ImportHeader()
+            var value = VencejoMessages::Chat.ImportHeader()
             if case .header(let old)? = self.payload { value = old }
             self.payload = nil
             reader.message(into: &value)
@@ -10512,7 +10511,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ImportChatRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, unknownFields: .init()))
     }
@@ -10533,13 +10532,13 @@ extension Chat {
 
     public enum Payload: VencejoProtobuf::OneofValue {
       /// First.
-      case header(VencejoAPI::Chat.ImportHeader)
+      case header(VencejoMessages::Chat.ImportHeader)
       case chunk([Swift::UInt8])
     }
   }
 
   public struct ImportHeader: VencejoProtobuf::Message {
-    public var format: VencejoAPI::Chat.ExportFormat
+    public var format: VencejoMessages::Chat.ExportFormat
     /// Empty makes a group. Otherwise a chat nobody wrote in but imports.
     /// Format: chats/{chat}
     public var chat: Swift::String
@@ -10556,7 +10555,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ImportHeader" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.format = .init(rawValue: 0)
       self.chat = ""
@@ -10567,7 +10566,7 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      format: VencejoAPI::Chat.ExportFormat = .init(rawValue: 0),
+      format: VencejoMessages::Chat.ExportFormat = .init(rawValue: 0),
       chat: Swift::String = "",
       senders: [Swift::String: Swift::String] = [:],
       requestId: Swift::String = "",
@@ -10611,7 +10610,7 @@ extension Chat {
   }
 
   public struct ImportChatResponse: VencejoProtobuf::Message {
-    public var chat: VencejoAPI::Chat.Chat?
+    public var chat: VencejoMessages::Chat.Chat?
     public var importedCount: Swift::Int64
     /// Were there already.
     public var skippedCount: Swift::Int64
@@ -10620,7 +10619,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ImportChatResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Chat.chatProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
       self.importedCount = 0
@@ -10629,7 +10628,7 @@ extension Chat {
       self.unknownFields = .init()
     }
     public init(
-      chat: VencejoAPI::Chat.Chat? = nil,
+      chat: VencejoMessages::Chat.Chat? = nil,
       importedCount: Swift::Int64 = 0,
       skippedCount: Swift::Int64 = 0,
       warnings: [Swift::String] = []
@@ -10662,581 +10661,5 @@ extension Chat {
       if self.importedCount != 0 { writer.int64(16, self.importedCount) }
       if let value = self.chat { writer.message(10, value) }
     }
-  }
-}
-
-extension Chat {
-  /// Messaging.
-  ///
-  /// Order and identity
-  ///   * Message.sequence is assigned by the server inside the transaction that
-  ///     stores the message: contiguous from 1 per chat, so a client can detect a
-  ///     hole. Sort by sequence, never by time.
-  ///   * The message id (last segment of Message.name) is chosen by the client
-  ///     before it sends (UUIDv7). It is the de-duplication key for ever.
-  ///   * Every mutation that is not idempotent by its content takes request_id
-  ///     (AIP-155), remembered for 24 hours
-  ///     per (user, method).
-  ///   * Every change a user can see also has a position in the event log; the
-  ///     position only travels inside opaque resume tokens.
-  public protocol ChatService: VencejoRPC::GeneratedService {
-    /// Streams everything that happens in the caller's chats. With a
-    /// resume_token: replays what was missed, then CaughtUp, then live. Without:
-    /// a snapshot if asked for, then CaughtUp, then live.
-    func subscribe(_ request: VencejoAPI::Chat.SubscribeRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Chat.SubscribeResponse>, _ context: VencejoRPC::ServerContext) async throws
-    /// The same events, one page at a time, for scripts and for clients woken by
-    /// a push. Tokens are interchangeable with Subscribe.
-    func listEvents(_ request: VencejoAPI::Chat.ListEventsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListEventsResponse
-    func getProfile(_ request: VencejoAPI::Chat.GetProfileRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.GetProfileResponse
-    /// Atomic, as AIP-231 asks.
-    func batchGetProfiles(_ request: VencejoAPI::Chat.BatchGetProfilesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.BatchGetProfilesResponse
-    func updateProfile(_ request: VencejoAPI::Chat.UpdateProfileRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.UpdateProfileResponse
-    func searchProfiles(_ request: VencejoAPI::Chat.SearchProfilesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SearchProfilesResponse
-    func blockUser(_ request: VencejoAPI::Chat.BlockUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.BlockUserResponse
-    func unblockUser(_ request: VencejoAPI::Chat.UnblockUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.UnblockUserResponse
-    func listBlockedUsers(_ request: VencejoAPI::Chat.ListBlockedUsersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListBlockedUsersResponse
-    /// At most one direct chat exists for a pair of users: creating it again
-    /// returns the existing one.
-    func createChat(_ request: VencejoAPI::Chat.CreateChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.CreateChatResponse
-    func getChat(_ request: VencejoAPI::Chat.GetChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.GetChatResponse
-    /// The chat list: pinned first, then latest activity first.
-    func listChats(_ request: VencejoAPI::Chat.ListChatsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListChatsResponse
-    func updateChat(_ request: VencejoAPI::Chat.UpdateChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.UpdateChatResponse
-    /// Deletes for everybody. Owner only; see LeaveChat and ClearChat.
-    func deleteChat(_ request: VencejoAPI::Chat.DeleteChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.DeleteChatResponse
-    func leaveChat(_ request: VencejoAPI::Chat.LeaveChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.LeaveChatResponse
-    /// Hides the history up to now from the caller only.
-    func clearChat(_ request: VencejoAPI::Chat.ClearChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ClearChatResponse
-    /// Mute, pin, archive, mark as unread, draft: the caller's own view.
-    func updateChatSettings(_ request: VencejoAPI::Chat.UpdateChatSettingsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.UpdateChatSettingsResponse
-    func listMembers(_ request: VencejoAPI::Chat.ListMembersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListMembersResponse
-    func addMembers(_ request: VencejoAPI::Chat.AddMembersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.AddMembersResponse
-    func updateMember(_ request: VencejoAPI::Chat.UpdateMemberRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.UpdateMemberResponse
-    func removeMember(_ request: VencejoAPI::Chat.RemoveMemberRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.RemoveMemberResponse
-    func createInvite(_ request: VencejoAPI::Chat.CreateInviteRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.CreateInviteResponse
-    func listInvites(_ request: VencejoAPI::Chat.ListInvitesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListInvitesResponse
-    func revokeInvite(_ request: VencejoAPI::Chat.RevokeInviteRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.RevokeInviteResponse
-    func joinChat(_ request: VencejoAPI::Chat.JoinChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.JoinChatResponse
-    /// Administrators of the chat; for invites that require approval.
-    func listJoinRequests(_ request: VencejoAPI::Chat.ListJoinRequestsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListJoinRequestsResponse
-    func answerJoinRequest(_ request: VencejoAPI::Chat.AnswerJoinRequestRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.AnswerJoinRequestResponse
-    /// Idempotent on the message id: a repeat returns the stored message.
-    func sendMessage(_ request: VencejoAPI::Chat.SendMessageRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SendMessageResponse
-    func getMessage(_ request: VencejoAPI::Chat.GetMessageRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.GetMessageResponse
-    /// Pages in either direction, or around a message.
-    func listMessages(_ request: VencejoAPI::Chat.ListMessagesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListMessagesResponse
-    func editMessage(_ request: VencejoAPI::Chat.EditMessageRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.EditMessageResponse
-    func deleteMessages(_ request: VencejoAPI::Chat.DeleteMessagesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.DeleteMessagesResponse
-    func forwardMessages(_ request: VencejoAPI::Chat.ForwardMessagesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ForwardMessagesResponse
-    /// One reaction per user and message; an empty emoji removes it.
-    func setReaction(_ request: VencejoAPI::Chat.SetReactionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SetReactionResponse
-    func listReactions(_ request: VencejoAPI::Chat.ListReactionsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListReactionsResponse
-    /// Replaces the caller's votes; none withdraws them.
-    func votePoll(_ request: VencejoAPI::Chat.VotePollRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.VotePollResponse
-    func setMessagePinned(_ request: VencejoAPI::Chat.SetMessagePinnedRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SetMessagePinnedResponse
-    func setMessageStarred(_ request: VencejoAPI::Chat.SetMessageStarredRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SetMessageStarredResponse
-    func searchMessages(_ request: VencejoAPI::Chat.SearchMessagesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SearchMessagesResponse
-    /// Moves markers forward only; going back is never an error.
-    func markRead(_ request: VencejoAPI::Chat.MarkReadRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.MarkReadResponse
-    func markDelivered(_ request: VencejoAPI::Chat.MarkDeliveredRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.MarkDeliveredResponse
-    /// "Message info": who received and who read one message.
-    func listReceipts(_ request: VencejoAPI::Chat.ListReceiptsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListReceiptsResponse
-    func getUnreadSummary(_ request: VencejoAPI::Chat.GetUnreadSummaryRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.GetUnreadSummaryResponse
-    /// Not stored, not acknowledged to others, dropped under load.
-    func sendTyping(_ request: VencejoAPI::Chat.SendTypingRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SendTypingResponse
-    func setPresence(_ request: VencejoAPI::Chat.SetPresenceRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SetPresenceResponse
-    /// First message: upload header. Then chunks. Resumable, see
-    /// GetAttachmentUpload.
-    func uploadAttachment(_ requests: VencejoRPC::RequestStream<VencejoAPI::Chat.UploadAttachmentRequest>, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.UploadAttachmentResponse
-    /// How many bytes of an interrupted upload the server has kept.
-    func getAttachmentUpload(_ request: VencejoAPI::Chat.GetAttachmentUploadRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.GetAttachmentUploadResponse
-    func getAttachment(_ request: VencejoAPI::Chat.GetAttachmentRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.GetAttachmentResponse
-    /// First message: metadata. Then chunks from offset.
-    func downloadAttachment(_ request: VencejoAPI::Chat.DownloadAttachmentRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Chat.DownloadAttachmentResponse>, _ context: VencejoRPC::ServerContext) async throws
-    /// What calls for the caller's attention, newest first.
-    func listNotifications(_ request: VencejoAPI::Chat.ListNotificationsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListNotificationsResponse
-    func markNotificationsRead(_ request: VencejoAPI::Chat.MarkNotificationsReadRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.MarkNotificationsReadResponse
-    /// Where to push when the user has no live stream.
-    func createPushEndpoint(_ request: VencejoAPI::Chat.CreatePushEndpointRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.CreatePushEndpointResponse
-    func listPushEndpoints(_ request: VencejoAPI::Chat.ListPushEndpointsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListPushEndpointsResponse
-    func deletePushEndpoint(_ request: VencejoAPI::Chat.DeletePushEndpointRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.DeletePushEndpointResponse
-    func reportMessage(_ request: VencejoAPI::Chat.ReportMessageRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ReportMessageResponse
-    /// Server administrators only.
-    func listReports(_ request: VencejoAPI::Chat.ListReportsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListReportsResponse
-    func resolveReport(_ request: VencejoAPI::Chat.ResolveReportRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ResolveReportResponse
-    func exportChat(_ request: VencejoAPI::Chat.ExportChatRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Chat.ExportChatResponse>, _ context: VencejoRPC::ServerContext) async throws
-    /// Server administrators only. Keeps original times, marks messages as
-    /// imported; a repeat adds what is not there yet.
-    func importChat(_ requests: VencejoRPC::RequestStream<VencejoAPI::Chat.ImportChatRequest>, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ImportChatResponse
-  }
-
-  /// Messaging.
-  ///
-  /// Order and identity
-  ///   * Message.sequence is assigned by the server inside the transaction that
-  ///     stores the message: contiguous from 1 per chat, so a client can detect a
-  ///     hole. Sort by sequence, never by time.
-  ///   * The message id (last segment of Message.name) is chosen by the client
-  ///     before it sends (UUIDv7). It is the de-duplication key for ever.
-  ///   * Every mutation that is not idempotent by its content takes request_id
-  ///     (AIP-155), remembered for 24 hours
-  ///     per (user, method).
-  ///   * Every change a user can see also has a position in the event log; the
-  ///     position only travels inside opaque resume tokens.
-  public struct ChatClient: VencejoRPC::ServiceClient {
-    public let channel: VencejoRPC::Channel
-    public init(_ channel: VencejoRPC::Channel) { self.channel = channel }
-    /// Streams everything that happens in the caller's chats. With a
-    /// resume_token: replays what was missed, then CaughtUp, then live. Without:
-    /// a snapshot if asked for, then CaughtUp, then live.
-    public func subscribe(_ request: VencejoAPI::Chat.SubscribeRequest, _ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ServerStreamingCall<VencejoAPI::Chat.SubscribeResponse> {
-      self.channel.serverStreaming("/vencejo.chat.v1.ChatService/Subscribe", request, options)
-    }
-    /// The same events, one page at a time, for scripts and for clients woken by
-    /// a push. Tokens are interchangeable with Subscribe.
-    public func listEvents(_ request: VencejoAPI::Chat.ListEventsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ListEventsResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ListEvents", request, options)
-    }
-    public func getProfile(_ request: VencejoAPI::Chat.GetProfileRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.GetProfileResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/GetProfile", request, options)
-    }
-    /// Atomic, as AIP-231 asks.
-    public func batchGetProfiles(_ request: VencejoAPI::Chat.BatchGetProfilesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.BatchGetProfilesResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/BatchGetProfiles", request, options)
-    }
-    public func updateProfile(_ request: VencejoAPI::Chat.UpdateProfileRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.UpdateProfileResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/UpdateProfile", request, options)
-    }
-    public func searchProfiles(_ request: VencejoAPI::Chat.SearchProfilesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.SearchProfilesResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/SearchProfiles", request, options)
-    }
-    public func blockUser(_ request: VencejoAPI::Chat.BlockUserRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.BlockUserResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/BlockUser", request, options)
-    }
-    public func unblockUser(_ request: VencejoAPI::Chat.UnblockUserRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.UnblockUserResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/UnblockUser", request, options)
-    }
-    public func listBlockedUsers(_ request: VencejoAPI::Chat.ListBlockedUsersRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ListBlockedUsersResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ListBlockedUsers", request, options)
-    }
-    /// At most one direct chat exists for a pair of users: creating it again
-    /// returns the existing one.
-    public func createChat(_ request: VencejoAPI::Chat.CreateChatRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.CreateChatResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/CreateChat", request, options)
-    }
-    public func getChat(_ request: VencejoAPI::Chat.GetChatRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.GetChatResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/GetChat", request, options)
-    }
-    /// The chat list: pinned first, then latest activity first.
-    public func listChats(_ request: VencejoAPI::Chat.ListChatsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ListChatsResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ListChats", request, options)
-    }
-    public func updateChat(_ request: VencejoAPI::Chat.UpdateChatRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.UpdateChatResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/UpdateChat", request, options)
-    }
-    /// Deletes for everybody. Owner only; see LeaveChat and ClearChat.
-    public func deleteChat(_ request: VencejoAPI::Chat.DeleteChatRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.DeleteChatResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/DeleteChat", request, options)
-    }
-    public func leaveChat(_ request: VencejoAPI::Chat.LeaveChatRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.LeaveChatResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/LeaveChat", request, options)
-    }
-    /// Hides the history up to now from the caller only.
-    public func clearChat(_ request: VencejoAPI::Chat.ClearChatRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ClearChatResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ClearChat", request, options)
-    }
-    /// Mute, pin, archive, mark as unread, draft: the caller's own view.
-    public func updateChatSettings(_ request: VencejoAPI::Chat.UpdateChatSettingsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.UpdateChatSettingsResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/UpdateChatSettings", request, options)
-    }
-    public func listMembers(_ request: VencejoAPI::Chat.ListMembersRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ListMembersResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ListMembers", request, options)
-    }
-    public func addMembers(_ request: VencejoAPI::Chat.AddMembersRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.AddMembersResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/AddMembers", request, options)
-    }
-    public func updateMember(_ request: VencejoAPI::Chat.UpdateMemberRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.UpdateMemberResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/UpdateMember", request, options)
-    }
-    public func removeMember(_ request: VencejoAPI::Chat.RemoveMemberRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.RemoveMemberResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/RemoveMember", request, options)
-    }
-    public func createInvite(_ request: VencejoAPI::Chat.CreateInviteRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.CreateInviteResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/CreateInvite", request, options)
-    }
-    public func listInvites(_ request: VencejoAPI::Chat.ListInvitesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ListInvitesResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ListInvites", request, options)
-    }
-    public func revokeInvite(_ request: VencejoAPI::Chat.RevokeInviteRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.RevokeInviteResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/RevokeInvite", request, options)
-    }
-    public func joinChat(_ request: VencejoAPI::Chat.JoinChatRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.JoinChatResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/JoinChat", request, options)
-    }
-    /// Administrators of the chat; for invites that require approval.
-    public func listJoinRequests(_ request: VencejoAPI::Chat.ListJoinRequestsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ListJoinRequestsResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ListJoinRequests", request, options)
-    }
-    public func answerJoinRequest(_ request: VencejoAPI::Chat.AnswerJoinRequestRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.AnswerJoinRequestResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/AnswerJoinRequest", request, options)
-    }
-    /// Idempotent on the message id: a repeat returns the stored message.
-    public func sendMessage(_ request: VencejoAPI::Chat.SendMessageRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.SendMessageResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/SendMessage", request, options)
-    }
-    public func getMessage(_ request: VencejoAPI::Chat.GetMessageRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.GetMessageResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/GetMessage", request, options)
-    }
-    /// Pages in either direction, or around a message.
-    public func listMessages(_ request: VencejoAPI::Chat.ListMessagesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ListMessagesResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ListMessages", request, options)
-    }
-    public func editMessage(_ request: VencejoAPI::Chat.EditMessageRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.EditMessageResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/EditMessage", request, options)
-    }
-    public func deleteMessages(_ request: VencejoAPI::Chat.DeleteMessagesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.DeleteMessagesResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/DeleteMessages", request, options)
-    }
-    public func forwardMessages(_ request: VencejoAPI::Chat.ForwardMessagesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ForwardMessagesResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ForwardMessages", request, options)
-    }
-    /// One reaction per user and message; an empty emoji removes it.
-    public func setReaction(_ request: VencejoAPI::Chat.SetReactionRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.SetReactionResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/SetReaction", request, options)
-    }
-    public func listReactions(_ request: VencejoAPI::Chat.ListReactionsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ListReactionsResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ListReactions", request, options)
-    }
-    /// Replaces the caller's votes; none withdraws them.
-    public func votePoll(_ request: VencejoAPI::Chat.VotePollRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.VotePollResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/VotePoll", request, options)
-    }
-    public func setMessagePinned(_ request: VencejoAPI::Chat.SetMessagePinnedRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.SetMessagePinnedResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/SetMessagePinned", request, options)
-    }
-    public func setMessageStarred(_ request: VencejoAPI::Chat.SetMessageStarredRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.SetMessageStarredResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/SetMessageStarred", request, options)
-    }
-    public func searchMessages(_ request: VencejoAPI::Chat.SearchMessagesRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.SearchMessagesResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/SearchMessages", request, options)
-    }
-    /// Moves markers forward only; going back is never an error.
-    public func markRead(_ request: VencejoAPI::Chat.MarkReadRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.MarkReadResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/MarkRead", request, options)
-    }
-    public func markDelivered(_ request: VencejoAPI::Chat.MarkDeliveredRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.MarkDeliveredResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/MarkDelivered", request, options)
-    }
-    /// "Message info": who received and who read one message.
-    public func listReceipts(_ request: VencejoAPI::Chat.ListReceiptsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ListReceiptsResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ListReceipts", request, options)
-    }
-    public func getUnreadSummary(_ request: VencejoAPI::Chat.GetUnreadSummaryRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.GetUnreadSummaryResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/GetUnreadSummary", request, options)
-    }
-    /// Not stored, not acknowledged to others, dropped under load.
-    public func sendTyping(_ request: VencejoAPI::Chat.SendTypingRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.SendTypingResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/SendTyping", request, options)
-    }
-    public func setPresence(_ request: VencejoAPI::Chat.SetPresenceRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.SetPresenceResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/SetPresence", request, options)
-    }
-    /// First message: upload header. Then chunks. Resumable, see
-    /// GetAttachmentUpload.
-    public func uploadAttachment(_ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ClientStreamingCall<VencejoAPI::Chat.UploadAttachmentRequest, VencejoAPI::Chat.UploadAttachmentResponse> {
-      self.channel.clientStreaming("/vencejo.chat.v1.ChatService/UploadAttachment", options)
-    }
-    /// How many bytes of an interrupted upload the server has kept.
-    public func getAttachmentUpload(_ request: VencejoAPI::Chat.GetAttachmentUploadRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.GetAttachmentUploadResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/GetAttachmentUpload", request, options)
-    }
-    public func getAttachment(_ request: VencejoAPI::Chat.GetAttachmentRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.GetAttachmentResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/GetAttachment", request, options)
-    }
-    /// First message: metadata. Then chunks from offset.
-    public func downloadAttachment(_ request: VencejoAPI::Chat.DownloadAttachmentRequest, _ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ServerStreamingCall<VencejoAPI::Chat.DownloadAttachmentResponse> {
-      self.channel.serverStreaming("/vencejo.chat.v1.ChatService/DownloadAttachment", request, options)
-    }
-    /// What calls for the caller's attention, newest first.
-    public func listNotifications(_ request: VencejoAPI::Chat.ListNotificationsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ListNotificationsResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ListNotifications", request, options)
-    }
-    public func markNotificationsRead(_ request: VencejoAPI::Chat.MarkNotificationsReadRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.MarkNotificationsReadResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/MarkNotificationsRead", request, options)
-    }
-    /// Where to push when the user has no live stream.
-    public func createPushEndpoint(_ request: VencejoAPI::Chat.CreatePushEndpointRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.CreatePushEndpointResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/CreatePushEndpoint", request, options)
-    }
-    public func listPushEndpoints(_ request: VencejoAPI::Chat.ListPushEndpointsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ListPushEndpointsResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ListPushEndpoints", request, options)
-    }
-    public func deletePushEndpoint(_ request: VencejoAPI::Chat.DeletePushEndpointRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.DeletePushEndpointResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/DeletePushEndpoint", request, options)
-    }
-    public func reportMessage(_ request: VencejoAPI::Chat.ReportMessageRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ReportMessageResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ReportMessage", request, options)
-    }
-    /// Server administrators only.
-    public func listReports(_ request: VencejoAPI::Chat.ListReportsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ListReportsResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ListReports", request, options)
-    }
-    public func resolveReport(_ request: VencejoAPI::Chat.ResolveReportRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Chat.ResolveReportResponse {
-      try await self.channel.unary("/vencejo.chat.v1.ChatService/ResolveReport", request, options)
-    }
-    public func exportChat(_ request: VencejoAPI::Chat.ExportChatRequest, _ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ServerStreamingCall<VencejoAPI::Chat.ExportChatResponse> {
-      self.channel.serverStreaming("/vencejo.chat.v1.ChatService/ExportChat", request, options)
-    }
-    /// Server administrators only. Keeps original times, marks messages as
-    /// imported; a repeat adds what is not there yet.
-    public func importChat(_ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ClientStreamingCall<VencejoAPI::Chat.ImportChatRequest, VencejoAPI::Chat.ImportChatResponse> {
-      self.channel.clientStreaming("/vencejo.chat.v1.ChatService/ImportChat", options)
-    }
-  }
-}
-
-extension Chat.ChatService {
-  public static var descriptor: VencejoProtobuf::ServiceDescriptor {
-    .init(fullName: "vencejo.chat.v1.ChatService", file: VencejoAPI::Chat.chatProto)
-  }
-  public var methods: [VencejoRPC::ServerMethod] {
-    [
-      .serverStreaming("/vencejo.chat.v1.ChatService/Subscribe", self.subscribe),
-      .unary("/vencejo.chat.v1.ChatService/ListEvents", self.listEvents),
-      .unary("/vencejo.chat.v1.ChatService/GetProfile", self.getProfile),
-      .unary("/vencejo.chat.v1.ChatService/BatchGetProfiles", self.batchGetProfiles),
-      .unary("/vencejo.chat.v1.ChatService/UpdateProfile", self.updateProfile),
-      .unary("/vencejo.chat.v1.ChatService/SearchProfiles", self.searchProfiles),
-      .unary("/vencejo.chat.v1.ChatService/BlockUser", self.blockUser),
-      .unary("/vencejo.chat.v1.ChatService/UnblockUser", self.unblockUser),
-      .unary("/vencejo.chat.v1.ChatService/ListBlockedUsers", self.listBlockedUsers),
-      .unary("/vencejo.chat.v1.ChatService/CreateChat", self.createChat),
-      .unary("/vencejo.chat.v1.ChatService/GetChat", self.getChat),
-      .unary("/vencejo.chat.v1.ChatService/ListChats", self.listChats),
-      .unary("/vencejo.chat.v1.ChatService/UpdateChat", self.updateChat),
-      .unary("/vencejo.chat.v1.ChatService/DeleteChat", self.deleteChat),
-      .unary("/vencejo.chat.v1.ChatService/LeaveChat", self.leaveChat),
-      .unary("/vencejo.chat.v1.ChatService/ClearChat", self.clearChat),
-      .unary("/vencejo.chat.v1.ChatService/UpdateChatSettings", self.updateChatSettings),
-      .unary("/vencejo.chat.v1.ChatService/ListMembers", self.listMembers),
-      .unary("/vencejo.chat.v1.ChatService/AddMembers", self.addMembers),
-      .unary("/vencejo.chat.v1.ChatService/UpdateMember", self.updateMember),
-      .unary("/vencejo.chat.v1.ChatService/RemoveMember", self.removeMember),
-      .unary("/vencejo.chat.v1.ChatService/CreateInvite", self.createInvite),
-      .unary("/vencejo.chat.v1.ChatService/ListInvites", self.listInvites),
-      .unary("/vencejo.chat.v1.ChatService/RevokeInvite", self.revokeInvite),
-      .unary("/vencejo.chat.v1.ChatService/JoinChat", self.joinChat),
-      .unary("/vencejo.chat.v1.ChatService/ListJoinRequests", self.listJoinRequests),
-      .unary("/vencejo.chat.v1.ChatService/AnswerJoinRequest", self.answerJoinRequest),
-      .unary("/vencejo.chat.v1.ChatService/SendMessage", self.sendMessage),
-      .unary("/vencejo.chat.v1.ChatService/GetMessage", self.getMessage),
-      .unary("/vencejo.chat.v1.ChatService/ListMessages", self.listMessages),
-      .unary("/vencejo.chat.v1.ChatService/EditMessage", self.editMessage),
-      .unary("/vencejo.chat.v1.ChatService/DeleteMessages", self.deleteMessages),
-      .unary("/vencejo.chat.v1.ChatService/ForwardMessages", self.forwardMessages),
-      .unary("/vencejo.chat.v1.ChatService/SetReaction", self.setReaction),
-      .unary("/vencejo.chat.v1.ChatService/ListReactions", self.listReactions),
-      .unary("/vencejo.chat.v1.ChatService/VotePoll", self.votePoll),
-      .unary("/vencejo.chat.v1.ChatService/SetMessagePinned", self.setMessagePinned),
-      .unary("/vencejo.chat.v1.ChatService/SetMessageStarred", self.setMessageStarred),
-      .unary("/vencejo.chat.v1.ChatService/SearchMessages", self.searchMessages),
-      .unary("/vencejo.chat.v1.ChatService/MarkRead", self.markRead),
-      .unary("/vencejo.chat.v1.ChatService/MarkDelivered", self.markDelivered),
-      .unary("/vencejo.chat.v1.ChatService/ListReceipts", self.listReceipts),
-      .unary("/vencejo.chat.v1.ChatService/GetUnreadSummary", self.getUnreadSummary),
-      .unary("/vencejo.chat.v1.ChatService/SendTyping", self.sendTyping),
-      .unary("/vencejo.chat.v1.ChatService/SetPresence", self.setPresence),
-      .clientStreaming("/vencejo.chat.v1.ChatService/UploadAttachment", self.uploadAttachment),
-      .unary("/vencejo.chat.v1.ChatService/GetAttachmentUpload", self.getAttachmentUpload),
-      .unary("/vencejo.chat.v1.ChatService/GetAttachment", self.getAttachment),
-      .serverStreaming("/vencejo.chat.v1.ChatService/DownloadAttachment", self.downloadAttachment),
-      .unary("/vencejo.chat.v1.ChatService/ListNotifications", self.listNotifications),
-      .unary("/vencejo.chat.v1.ChatService/MarkNotificationsRead", self.markNotificationsRead),
-      .unary("/vencejo.chat.v1.ChatService/CreatePushEndpoint", self.createPushEndpoint),
-      .unary("/vencejo.chat.v1.ChatService/ListPushEndpoints", self.listPushEndpoints),
-      .unary("/vencejo.chat.v1.ChatService/DeletePushEndpoint", self.deletePushEndpoint),
-      .unary("/vencejo.chat.v1.ChatService/ReportMessage", self.reportMessage),
-      .unary("/vencejo.chat.v1.ChatService/ListReports", self.listReports),
-      .unary("/vencejo.chat.v1.ChatService/ResolveReport", self.resolveReport),
-      .serverStreaming("/vencejo.chat.v1.ChatService/ExportChat", self.exportChat),
-      .clientStreaming("/vencejo.chat.v1.ChatService/ImportChat", self.importChat),
-    ]
-  }
-  public func subscribe(_ request: VencejoAPI::Chat.SubscribeRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Chat.SubscribeResponse>, _ context: VencejoRPC::ServerContext) async throws {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/Subscribe")
-  }
-  public func listEvents(_ request: VencejoAPI::Chat.ListEventsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListEventsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ListEvents")
-  }
-  public func getProfile(_ request: VencejoAPI::Chat.GetProfileRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.GetProfileResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/GetProfile")
-  }
-  public func batchGetProfiles(_ request: VencejoAPI::Chat.BatchGetProfilesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.BatchGetProfilesResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/BatchGetProfiles")
-  }
-  public func updateProfile(_ request: VencejoAPI::Chat.UpdateProfileRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.UpdateProfileResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/UpdateProfile")
-  }
-  public func searchProfiles(_ request: VencejoAPI::Chat.SearchProfilesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SearchProfilesResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/SearchProfiles")
-  }
-  public func blockUser(_ request: VencejoAPI::Chat.BlockUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.BlockUserResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/BlockUser")
-  }
-  public func unblockUser(_ request: VencejoAPI::Chat.UnblockUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.UnblockUserResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/UnblockUser")
-  }
-  public func listBlockedUsers(_ request: VencejoAPI::Chat.ListBlockedUsersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListBlockedUsersResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ListBlockedUsers")
-  }
-  public func createChat(_ request: VencejoAPI::Chat.CreateChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.CreateChatResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/CreateChat")
-  }
-  public func getChat(_ request: VencejoAPI::Chat.GetChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.GetChatResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/GetChat")
-  }
-  public func listChats(_ request: VencejoAPI::Chat.ListChatsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListChatsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ListChats")
-  }
-  public func updateChat(_ request: VencejoAPI::Chat.UpdateChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.UpdateChatResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/UpdateChat")
-  }
-  public func deleteChat(_ request: VencejoAPI::Chat.DeleteChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.DeleteChatResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/DeleteChat")
-  }
-  public func leaveChat(_ request: VencejoAPI::Chat.LeaveChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.LeaveChatResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/LeaveChat")
-  }
-  public func clearChat(_ request: VencejoAPI::Chat.ClearChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ClearChatResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ClearChat")
-  }
-  public func updateChatSettings(_ request: VencejoAPI::Chat.UpdateChatSettingsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.UpdateChatSettingsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/UpdateChatSettings")
-  }
-  public func listMembers(_ request: VencejoAPI::Chat.ListMembersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListMembersResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ListMembers")
-  }
-  public func addMembers(_ request: VencejoAPI::Chat.AddMembersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.AddMembersResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/AddMembers")
-  }
-  public func updateMember(_ request: VencejoAPI::Chat.UpdateMemberRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.UpdateMemberResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/UpdateMember")
-  }
-  public func removeMember(_ request: VencejoAPI::Chat.RemoveMemberRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.RemoveMemberResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/RemoveMember")
-  }
-  public func createInvite(_ request: VencejoAPI::Chat.CreateInviteRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.CreateInviteResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/CreateInvite")
-  }
-  public func listInvites(_ request: VencejoAPI::Chat.ListInvitesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListInvitesResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ListInvites")
-  }
-  public func revokeInvite(_ request: VencejoAPI::Chat.RevokeInviteRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.RevokeInviteResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/RevokeInvite")
-  }
-  public func joinChat(_ request: VencejoAPI::Chat.JoinChatRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.JoinChatResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/JoinChat")
-  }
-  public func listJoinRequests(_ request: VencejoAPI::Chat.ListJoinRequestsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListJoinRequestsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ListJoinRequests")
-  }
-  public func answerJoinRequest(_ request: VencejoAPI::Chat.AnswerJoinRequestRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.AnswerJoinRequestResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/AnswerJoinRequest")
-  }
-  public func sendMessage(_ request: VencejoAPI::Chat.SendMessageRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SendMessageResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/SendMessage")
-  }
-  public func getMessage(_ request: VencejoAPI::Chat.GetMessageRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.GetMessageResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/GetMessage")
-  }
-  public func listMessages(_ request: VencejoAPI::Chat.ListMessagesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListMessagesResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ListMessages")
-  }
-  public func editMessage(_ request: VencejoAPI::Chat.EditMessageRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.EditMessageResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/EditMessage")
-  }
-  public func deleteMessages(_ request: VencejoAPI::Chat.DeleteMessagesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.DeleteMessagesResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/DeleteMessages")
-  }
-  public func forwardMessages(_ request: VencejoAPI::Chat.ForwardMessagesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ForwardMessagesResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ForwardMessages")
-  }
-  public func setReaction(_ request: VencejoAPI::Chat.SetReactionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SetReactionResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/SetReaction")
-  }
-  public func listReactions(_ request: VencejoAPI::Chat.ListReactionsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListReactionsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ListReactions")
-  }
-  public func votePoll(_ request: VencejoAPI::Chat.VotePollRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.VotePollResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/VotePoll")
-  }
-  public func setMessagePinned(_ request: VencejoAPI::Chat.SetMessagePinnedRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SetMessagePinnedResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/SetMessagePinned")
-  }
-  public func setMessageStarred(_ request: VencejoAPI::Chat.SetMessageStarredRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SetMessageStarredResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/SetMessageStarred")
-  }
-  public func searchMessages(_ request: VencejoAPI::Chat.SearchMessagesRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SearchMessagesResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/SearchMessages")
-  }
-  public func markRead(_ request: VencejoAPI::Chat.MarkReadRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.MarkReadResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/MarkRead")
-  }
-  public func markDelivered(_ request: VencejoAPI::Chat.MarkDeliveredRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.MarkDeliveredResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/MarkDelivered")
-  }
-  public func listReceipts(_ request: VencejoAPI::Chat.ListReceiptsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListReceiptsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ListReceipts")
-  }
-  public func getUnreadSummary(_ request: VencejoAPI::Chat.GetUnreadSummaryRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.GetUnreadSummaryResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/GetUnreadSummary")
-  }
-  public func sendTyping(_ request: VencejoAPI::Chat.SendTypingRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SendTypingResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/SendTyping")
-  }
-  public func setPresence(_ request: VencejoAPI::Chat.SetPresenceRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.SetPresenceResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/SetPresence")
-  }
-  public func uploadAttachment(_ requests: VencejoRPC::RequestStream<VencejoAPI::Chat.UploadAttachmentRequest>, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.UploadAttachmentResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/UploadAttachment")
-  }
-  public func getAttachmentUpload(_ request: VencejoAPI::Chat.GetAttachmentUploadRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.GetAttachmentUploadResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/GetAttachmentUpload")
-  }
-  public func getAttachment(_ request: VencejoAPI::Chat.GetAttachmentRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.GetAttachmentResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/GetAttachment")
-  }
-  public func downloadAttachment(_ request: VencejoAPI::Chat.DownloadAttachmentRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Chat.DownloadAttachmentResponse>, _ context: VencejoRPC::ServerContext) async throws {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/DownloadAttachment")
-  }
-  public func listNotifications(_ request: VencejoAPI::Chat.ListNotificationsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListNotificationsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ListNotifications")
-  }
-  public func markNotificationsRead(_ request: VencejoAPI::Chat.MarkNotificationsReadRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.MarkNotificationsReadResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/MarkNotificationsRead")
-  }
-  public func createPushEndpoint(_ request: VencejoAPI::Chat.CreatePushEndpointRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.CreatePushEndpointResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/CreatePushEndpoint")
-  }
-  public func listPushEndpoints(_ request: VencejoAPI::Chat.ListPushEndpointsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListPushEndpointsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ListPushEndpoints")
-  }
-  public func deletePushEndpoint(_ request: VencejoAPI::Chat.DeletePushEndpointRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.DeletePushEndpointResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/DeletePushEndpoint")
-  }
-  public func reportMessage(_ request: VencejoAPI::Chat.ReportMessageRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ReportMessageResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ReportMessage")
-  }
-  public func listReports(_ request: VencejoAPI::Chat.ListReportsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ListReportsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ListReports")
-  }
-  public func resolveReport(_ request: VencejoAPI::Chat.ResolveReportRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ResolveReportResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ResolveReport")
-  }
-  public func exportChat(_ request: VencejoAPI::Chat.ExportChatRequest, _ out: VencejoRPC::ResponseWriter<VencejoAPI::Chat.ExportChatResponse>, _ context: VencejoRPC::ServerContext) async throws {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ExportChat")
-  }
-  public func importChat(_ requests: VencejoRPC::RequestStream<VencejoAPI::Chat.ImportChatRequest>, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Chat.ImportChatResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.chat.v1.ChatService/ImportChat")
   }
 }

@@ -2,7 +2,6 @@
 // swift-format-ignore-file
 
 public import VencejoProtobuf
-public import VencejoRPC
 
 /// The types of protobuf package `vencejo.auth.v1`.
 public enum Auth {}
@@ -158,9 +157,9 @@ extension Auth {
       var name: Swift::String
       var handle: Swift::String
       var email: Swift::String
-      var kind: VencejoAPI::Auth.UserKind
-      var state: VencejoAPI::Auth.UserState
-      var role: VencejoAPI::Auth.ServerRole
+      var kind: VencejoMessages::Auth.UserKind
+      var state: VencejoMessages::Auth.UserState
+      var role: VencejoMessages::Auth.ServerRole
       var createTime: VencejoProtobuf::Google.Timestamp?
       var updateTime: VencejoProtobuf::Google.Timestamp?
       var purgeTime: VencejoProtobuf::Google.Timestamp?
@@ -221,15 +220,15 @@ extension Auth {
       get { self.storage.value.email }
       _modify { yield &self.storage.value.email }
     }
-    public var kind: VencejoAPI::Auth.UserKind {
+    public var kind: VencejoMessages::Auth.UserKind {
       get { self.storage.value.kind }
       _modify { yield &self.storage.value.kind }
     }
-    public var state: VencejoAPI::Auth.UserState {
+    public var state: VencejoMessages::Auth.UserState {
       get { self.storage.value.state }
       _modify { yield &self.storage.value.state }
     }
-    public var role: VencejoAPI::Auth.ServerRole {
+    public var role: VencejoMessages::Auth.ServerRole {
       get { self.storage.value.role }
       _modify { yield &self.storage.value.role }
     }
@@ -260,7 +259,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.User" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", handle: "", email: "", kind: .init(rawValue: 0), state: .init(rawValue: 0), role: .init(rawValue: 0), createTime: nil, updateTime: nil, purgeTime: nil, owner: "", etag: "", unknownFields: .init()))
     }
@@ -268,9 +267,9 @@ extension Auth {
       name: Swift::String = "",
       handle: Swift::String = "",
       email: Swift::String = "",
-      kind: VencejoAPI::Auth.UserKind = .init(rawValue: 0),
-      state: VencejoAPI::Auth.UserState = .init(rawValue: 0),
-      role: VencejoAPI::Auth.ServerRole = .init(rawValue: 0),
+      kind: VencejoMessages::Auth.UserKind = .init(rawValue: 0),
+      state: VencejoMessages::Auth.UserState = .init(rawValue: 0),
+      role: VencejoMessages::Auth.ServerRole = .init(rawValue: 0),
       createTime: VencejoProtobuf::Google.Timestamp? = nil,
       updateTime: VencejoProtobuf::Google.Timestamp? = nil,
       purgeTime: VencejoProtobuf::Google.Timestamp? = nil,
@@ -374,7 +373,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.Session" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", deviceId: "", deviceLabel: "", clientVersion: "", createTime: nil, lastSeenTime: nil, expireTime: nil, current: false, unknownFields: .init()))
     }
@@ -411,7 +410,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.TokenPair" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.accessToken = ""
       self.accessExpireTime = nil
@@ -533,7 +532,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ApiKey" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", displayName: "", prefix: "", scopes: [], createTime: nil, lastUsedTime: nil, expireTime: nil, unknownFields: .init()))
     }
@@ -563,7 +562,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.GetServerInfoRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -673,7 +672,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.GetServerInfoResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(serverVersion: "", packages: [], signUpOpen: false, serverTime: nil, maxMessageBytes: 0, maxAttachmentBytes: 0, recommendedChunkBytes: 0, heartbeatInterval: nil, unknownFields: .init()))
     }
@@ -783,7 +782,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignUpRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(requestId: "", handle: "", email: "", password: "", displayName: "", inviteCode: "", deviceId: "", deviceLabel: "", unknownFields: .init()))
     }
@@ -812,9 +811,9 @@ extension Auth {
 
   public struct SignUpResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var user: VencejoAPI::Auth.User?
-      var tokens: VencejoAPI::Auth.TokenPair?
-      var session: VencejoAPI::Auth.Session?
+      var user: VencejoMessages::Auth.User?
+      var tokens: VencejoMessages::Auth.TokenPair?
+      var session: VencejoMessages::Auth.Session?
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -839,15 +838,15 @@ extension Auth {
     }
     var storage: VencejoProtobuf::Boxed<Storage>
 
-    public var user: VencejoAPI::Auth.User? {
+    public var user: VencejoMessages::Auth.User? {
       get { self.storage.value.user }
       _modify { yield &self.storage.value.user }
     }
-    public var tokens: VencejoAPI::Auth.TokenPair? {
+    public var tokens: VencejoMessages::Auth.TokenPair? {
       get { self.storage.value.tokens }
       _modify { yield &self.storage.value.tokens }
     }
-    public var session: VencejoAPI::Auth.Session? {
+    public var session: VencejoMessages::Auth.Session? {
       get { self.storage.value.session }
       _modify { yield &self.storage.value.session }
     }
@@ -857,14 +856,14 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignUpResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(user: nil, tokens: nil, session: nil, unknownFields: .init()))
     }
     public init(
-      user: VencejoAPI::Auth.User? = nil,
-      tokens: VencejoAPI::Auth.TokenPair? = nil,
-      session: VencejoAPI::Auth.Session? = nil
+      user: VencejoMessages::Auth.User? = nil,
+      tokens: VencejoMessages::Auth.TokenPair? = nil,
+      session: VencejoMessages::Auth.Session? = nil
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(user: user, tokens: tokens, session: session, unknownFields: .init()))
     }
@@ -893,7 +892,7 @@ extension Auth {
           switch tag {
           case 0: return
           case 10:
-            var value = VencejoAPI::Auth.PasswordCredential()
+            var value = VencejoMessages::Auth.PasswordCredential()
             if case .password(let old)? = self.credential { value = old }
             self.credential = nil
             reader.message(into: &value)
@@ -941,7 +940,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignInRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(credential: nil, deviceId: "", deviceLabel: "", clientVersion: "", unknownFields: .init()))
     }
@@ -964,7 +963,7 @@ extension Auth {
     }
 
     public enum Credential: VencejoProtobuf::OneofValue {
-      case password(VencejoAPI::Auth.PasswordCredential)
+      case password(VencejoMessages::Auth.PasswordCredential)
     }
   }
 
@@ -975,7 +974,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.PasswordCredential" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.identifier = ""
       self.password = ""
@@ -1021,9 +1020,9 @@ extension Auth {
 
   public struct SignInResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var user: VencejoAPI::Auth.User?
-      var tokens: VencejoAPI::Auth.TokenPair?
-      var session: VencejoAPI::Auth.Session?
+      var user: VencejoMessages::Auth.User?
+      var tokens: VencejoMessages::Auth.TokenPair?
+      var session: VencejoMessages::Auth.Session?
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1048,15 +1047,15 @@ extension Auth {
     }
     var storage: VencejoProtobuf::Boxed<Storage>
 
-    public var user: VencejoAPI::Auth.User? {
+    public var user: VencejoMessages::Auth.User? {
       get { self.storage.value.user }
       _modify { yield &self.storage.value.user }
     }
-    public var tokens: VencejoAPI::Auth.TokenPair? {
+    public var tokens: VencejoMessages::Auth.TokenPair? {
       get { self.storage.value.tokens }
       _modify { yield &self.storage.value.tokens }
     }
-    public var session: VencejoAPI::Auth.Session? {
+    public var session: VencejoMessages::Auth.Session? {
       get { self.storage.value.session }
       _modify { yield &self.storage.value.session }
     }
@@ -1066,14 +1065,14 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignInResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(user: nil, tokens: nil, session: nil, unknownFields: .init()))
     }
     public init(
-      user: VencejoAPI::Auth.User? = nil,
-      tokens: VencejoAPI::Auth.TokenPair? = nil,
-      session: VencejoAPI::Auth.Session? = nil
+      user: VencejoMessages::Auth.User? = nil,
+      tokens: VencejoMessages::Auth.TokenPair? = nil,
+      session: VencejoMessages::Auth.Session? = nil
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(user: user, tokens: tokens, session: session, unknownFields: .init()))
     }
@@ -1093,7 +1092,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RefreshSessionRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.refreshToken = ""
       self.unknownFields = .init()
@@ -1132,7 +1131,7 @@ extension Auth {
 
   public struct RefreshSessionResponse: VencejoProtobuf::Message {
     struct Storage: Swift::Sendable {
-      var tokens: VencejoAPI::Auth.TokenPair?
+      var tokens: VencejoMessages::Auth.TokenPair?
       var unknownFields: VencejoProtobuf::UnknownFields
       @inline(never)
       mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -1153,7 +1152,7 @@ extension Auth {
     }
     var storage: VencejoProtobuf::Boxed<Storage>
 
-    public var tokens: VencejoAPI::Auth.TokenPair? {
+    public var tokens: VencejoMessages::Auth.TokenPair? {
       get { self.storage.value.tokens }
       _modify { yield &self.storage.value.tokens }
     }
@@ -1163,12 +1162,12 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RefreshSessionResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(tokens: nil, unknownFields: .init()))
     }
     public init(
-      tokens: VencejoAPI::Auth.TokenPair? = nil
+      tokens: VencejoMessages::Auth.TokenPair? = nil
     ) {
       self.storage = VencejoProtobuf::Boxed(Storage(tokens: tokens, unknownFields: .init()))
     }
@@ -1189,7 +1188,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignOutRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.allSessions = false
       self.unknownFields = .init()
@@ -1230,7 +1229,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignOutResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -1264,7 +1263,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ChangePasswordRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.currentPassword = ""
       self.newPassword = ""
@@ -1319,7 +1318,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ChangePasswordResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -1351,7 +1350,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RequestPasswordResetRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.identifier = ""
       self.unknownFields = .init()
@@ -1392,7 +1391,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RequestPasswordResetResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -1424,7 +1423,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ResetPasswordRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.resetCode = ""
       self.newPassword = ""
@@ -1472,7 +1471,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ResetPasswordResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -1503,7 +1502,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.GetUserRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -1541,17 +1540,17 @@ extension Auth {
   }
 
   public struct GetUserResponse: VencejoProtobuf::Message {
-    public var user: VencejoAPI::Auth.User?
+    public var user: VencejoMessages::Auth.User?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.GetUserResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.user = nil
       self.unknownFields = .init()
     }
     public init(
-      user: VencejoAPI::Auth.User? = nil
+      user: VencejoMessages::Auth.User? = nil
     ) {
       self.user = user
       self.unknownFields = .init()
@@ -1575,19 +1574,19 @@ extension Auth {
   }
 
   public struct UpdateUserRequest: VencejoProtobuf::Message {
-    public var user: VencejoAPI::Auth.User?
+    public var user: VencejoMessages::Auth.User?
     public var updateMask: VencejoProtobuf::Google.FieldMask?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.UpdateUserRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.user = nil
       self.updateMask = nil
       self.unknownFields = .init()
     }
     public init(
-      user: VencejoAPI::Auth.User? = nil,
+      user: VencejoMessages::Auth.User? = nil,
       updateMask: VencejoProtobuf::Google.FieldMask? = nil
     ) {
       self.user = user
@@ -1615,17 +1614,17 @@ extension Auth {
   }
 
   public struct UpdateUserResponse: VencejoProtobuf::Message {
-    public var user: VencejoAPI::Auth.User?
+    public var user: VencejoMessages::Auth.User?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.UpdateUserResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.user = nil
       self.unknownFields = .init()
     }
     public init(
-      user: VencejoAPI::Auth.User? = nil
+      user: VencejoMessages::Auth.User? = nil
     ) {
       self.user = user
       self.unknownFields = .init()
@@ -1654,7 +1653,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.DeleteUserRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.name = ""
       self.etag = ""
@@ -1700,17 +1699,17 @@ extension Auth {
 
   public struct DeleteUserResponse: VencejoProtobuf::Message {
     /// state is USER_STATE_DELETED and purge_time is set.
-    public var user: VencejoAPI::Auth.User?
+    public var user: VencejoMessages::Auth.User?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.DeleteUserResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.user = nil
       self.unknownFields = .init()
     }
     public init(
-      user: VencejoAPI::Auth.User? = nil
+      user: VencejoMessages::Auth.User? = nil
     ) {
       self.user = user
       self.unknownFields = .init()
@@ -1739,7 +1738,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListUsersRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.pageSize = 0
       self.pageToken = ""
@@ -1784,19 +1783,19 @@ extension Auth {
   }
 
   public struct ListUsersResponse: VencejoProtobuf::Message {
-    public var users: [VencejoAPI::Auth.User]
+    public var users: [VencejoMessages::Auth.User]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListUsersResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.users = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      users: [VencejoAPI::Auth.User] = [],
+      users: [VencejoMessages::Auth.User] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.users = users
@@ -1825,14 +1824,14 @@ extension Auth {
 
   public struct SetUserStateRequest: VencejoProtobuf::Message {
     public var name: Swift::String
-    public var state: VencejoAPI::Auth.UserState
-    public var role: VencejoAPI::Auth.ServerRole
+    public var state: VencejoMessages::Auth.UserState
+    public var role: VencejoMessages::Auth.ServerRole
     public var reason: Swift::String
     public var etag: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SetUserStateRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.name = ""
       self.state = .init(rawValue: 0)
@@ -1843,8 +1842,8 @@ extension Auth {
     }
     public init(
       name: Swift::String = "",
-      state: VencejoAPI::Auth.UserState = .init(rawValue: 0),
-      role: VencejoAPI::Auth.ServerRole = .init(rawValue: 0),
+      state: VencejoMessages::Auth.UserState = .init(rawValue: 0),
+      role: VencejoMessages::Auth.ServerRole = .init(rawValue: 0),
       reason: Swift::String = "",
       etag: Swift::String = ""
     ) {
@@ -1898,17 +1897,17 @@ extension Auth {
   }
 
   public struct SetUserStateResponse: VencejoProtobuf::Message {
-    public var user: VencejoAPI::Auth.User?
+    public var user: VencejoMessages::Auth.User?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SetUserStateResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.user = nil
       self.unknownFields = .init()
     }
     public init(
-      user: VencejoAPI::Auth.User? = nil
+      user: VencejoMessages::Auth.User? = nil
     ) {
       self.user = user
       self.unknownFields = .init()
@@ -1939,7 +1938,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListSessionsRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.parent = ""
       self.pageSize = 0
@@ -1991,19 +1990,19 @@ extension Auth {
   }
 
   public struct ListSessionsResponse: VencejoProtobuf::Message {
-    public var sessions: [VencejoAPI::Auth.Session]
+    public var sessions: [VencejoMessages::Auth.Session]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListSessionsResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.sessions = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      sessions: [VencejoAPI::Auth.Session] = [],
+      sessions: [VencejoMessages::Auth.Session] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.sessions = sessions
@@ -2035,7 +2034,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RevokeSessionRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -2076,7 +2075,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RevokeSessionResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -2109,7 +2108,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.CreateServiceAccountRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.requestId = ""
       self.handle = ""
@@ -2161,17 +2160,17 @@ extension Auth {
   }
 
   public struct CreateServiceAccountResponse: VencejoProtobuf::Message {
-    public var user: VencejoAPI::Auth.User?
+    public var user: VencejoMessages::Auth.User?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.CreateServiceAccountResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.user = nil
       self.unknownFields = .init()
     }
     public init(
-      user: VencejoAPI::Auth.User? = nil
+      user: VencejoMessages::Auth.User? = nil
     ) {
       self.user = user
       self.unknownFields = .init()
@@ -2198,11 +2197,11 @@ extension Auth {
     public var requestId: Swift::String
     /// Format: users/{user}
     public var parent: Swift::String
-    public var apiKey: VencejoAPI::Auth.ApiKey?
+    public var apiKey: VencejoMessages::Auth.ApiKey?
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.CreateApiKeyRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.requestId = ""
       self.parent = ""
@@ -2212,7 +2211,7 @@ extension Auth {
     public init(
       requestId: Swift::String = "",
       parent: Swift::String = "",
-      apiKey: VencejoAPI::Auth.ApiKey? = nil
+      apiKey: VencejoMessages::Auth.ApiKey? = nil
     ) {
       self.requestId = requestId
       self.parent = parent
@@ -2242,21 +2241,21 @@ extension Auth {
   }
 
   public struct CreateApiKeyResponse: VencejoProtobuf::Message {
-    public var apiKey: VencejoAPI::Auth.ApiKey?
+    public var apiKey: VencejoMessages::Auth.ApiKey?
     /// Shown once; only a hash is stored. A repeat of the same request_id returns
     /// the key without the secret.
     public var secret: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.CreateApiKeyResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.apiKey = nil
       self.secret = ""
       self.unknownFields = .init()
     }
     public init(
-      apiKey: VencejoAPI::Auth.ApiKey? = nil,
+      apiKey: VencejoMessages::Auth.ApiKey? = nil,
       secret: Swift::String = ""
     ) {
       self.apiKey = apiKey
@@ -2290,7 +2289,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListApiKeysRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.parent = ""
       self.pageSize = 0
@@ -2342,19 +2341,19 @@ extension Auth {
   }
 
   public struct ListApiKeysResponse: VencejoProtobuf::Message {
-    public var apiKeys: [VencejoAPI::Auth.ApiKey]
+    public var apiKeys: [VencejoMessages::Auth.ApiKey]
     public var nextPageToken: Swift::String
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListApiKeysResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.apiKeys = []
       self.nextPageToken = ""
       self.unknownFields = .init()
     }
     public init(
-      apiKeys: [VencejoAPI::Auth.ApiKey] = [],
+      apiKeys: [VencejoMessages::Auth.ApiKey] = [],
       nextPageToken: Swift::String = ""
     ) {
       self.apiKeys = apiKeys
@@ -2386,7 +2385,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RevokeApiKeyRequest" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.name = ""
       self.unknownFields = .init()
@@ -2427,7 +2426,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RevokeApiKeyResponse" }
-    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoAPI::Auth.authProto }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()
     }
@@ -2451,225 +2450,5 @@ extension Auth {
     public func hash(into hasher: inout Swift::Hasher) {
       hasher.combine(self.unknownFields)
     }
-  }
-}
-
-extension Auth {
-  /// Accounts, credentials, sessions and machine identities shared by the chat
-  /// and the record service.
-  ///
-  /// Every other RPC carries `authorization: Bearer <access token or API key>` in
-  /// metadata. Only SignUp, SignIn, RefreshSession, RequestPasswordReset,
-  /// ResetPassword and GetServerInfo are callable without it.
-  public protocol AuthService: VencejoRPC::GeneratedService {
-    /// Public facts a client needs before it can sign in.
-    func getServerInfo(_ request: VencejoAPI::Auth.GetServerInfoRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.GetServerInfoResponse
-    /// Creates an account and a session. Open to callers on loopback and Unix
-    /// sockets and to those with an invite code; to others only where the operator
-    /// switched it on.
-    func signUp(_ request: VencejoAPI::Auth.SignUpRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SignUpResponse
-    /// Exchanges a credential for a session.
-    func signIn(_ request: VencejoAPI::Auth.SignInRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SignInResponse
-    /// Rotates the refresh token. The previous one stays good until its successor
-    /// has been used, at most 60 seconds, and answers with the same successor, so
-    /// that a lost answer logs nobody out. Later re-use revokes the session.
-    func refreshSession(_ request: VencejoAPI::Auth.RefreshSessionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RefreshSessionResponse
-    /// Revokes the calling session.
-    func signOut(_ request: VencejoAPI::Auth.SignOutRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SignOutResponse
-    func changePassword(_ request: VencejoAPI::Auth.ChangePasswordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ChangePasswordResponse
-    /// Hands a one-time code to the push endpoints for server events, which see to
-    /// it that the right person gets it.
-    func requestPasswordReset(_ request: VencejoAPI::Auth.RequestPasswordResetRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RequestPasswordResetResponse
-    /// With a one-time code, asked for or given out by the operator.
-    func resetPassword(_ request: VencejoAPI::Auth.ResetPasswordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ResetPasswordResponse
-    /// `users/me` is accepted wherever a user name is.
-    func getUser(_ request: VencejoAPI::Auth.GetUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.GetUserResponse
-    func updateUser(_ request: VencejoAPI::Auth.UpdateUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.UpdateUserResponse
-    /// Starts account deletion; purge_time is when the data is really gone.
-    func deleteUser(_ request: VencejoAPI::Auth.DeleteUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.DeleteUserResponse
-    /// Administrators only.
-    func listUsers(_ request: VencejoAPI::Auth.ListUsersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ListUsersResponse
-    /// Administrators only: suspend or reinstate, grant or remove server roles.
-    func setUserState(_ request: VencejoAPI::Auth.SetUserStateRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SetUserStateResponse
-    /// One session per signed-in device.
-    func listSessions(_ request: VencejoAPI::Auth.ListSessionsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ListSessionsResponse
-    func revokeSession(_ request: VencejoAPI::Auth.RevokeSessionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RevokeSessionResponse
-    /// Bots and back ends: a user with no password, driven by API keys.
-    func createServiceAccount(_ request: VencejoAPI::Auth.CreateServiceAccountRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.CreateServiceAccountResponse
-    func createApiKey(_ request: VencejoAPI::Auth.CreateApiKeyRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.CreateApiKeyResponse
-    func listApiKeys(_ request: VencejoAPI::Auth.ListApiKeysRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ListApiKeysResponse
-    func revokeApiKey(_ request: VencejoAPI::Auth.RevokeApiKeyRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RevokeApiKeyResponse
-  }
-
-  /// Accounts, credentials, sessions and machine identities shared by the chat
-  /// and the record service.
-  ///
-  /// Every other RPC carries `authorization: Bearer <access token or API key>` in
-  /// metadata. Only SignUp, SignIn, RefreshSession, RequestPasswordReset,
-  /// ResetPassword and GetServerInfo are callable without it.
-  public struct AuthClient: VencejoRPC::ServiceClient {
-    public let channel: VencejoRPC::Channel
-    public init(_ channel: VencejoRPC::Channel) { self.channel = channel }
-    /// Public facts a client needs before it can sign in.
-    public func getServerInfo(_ request: VencejoAPI::Auth.GetServerInfoRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.GetServerInfoResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/GetServerInfo", request, options)
-    }
-    /// Creates an account and a session. Open to callers on loopback and Unix
-    /// sockets and to those with an invite code; to others only where the operator
-    /// switched it on.
-    public func signUp(_ request: VencejoAPI::Auth.SignUpRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.SignUpResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/SignUp", request, options)
-    }
-    /// Exchanges a credential for a session.
-    public func signIn(_ request: VencejoAPI::Auth.SignInRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.SignInResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/SignIn", request, options)
-    }
-    /// Rotates the refresh token. The previous one stays good until its successor
-    /// has been used, at most 60 seconds, and answers with the same successor, so
-    /// that a lost answer logs nobody out. Later re-use revokes the session.
-    public func refreshSession(_ request: VencejoAPI::Auth.RefreshSessionRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.RefreshSessionResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/RefreshSession", request, options)
-    }
-    /// Revokes the calling session.
-    public func signOut(_ request: VencejoAPI::Auth.SignOutRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.SignOutResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/SignOut", request, options)
-    }
-    public func changePassword(_ request: VencejoAPI::Auth.ChangePasswordRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.ChangePasswordResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/ChangePassword", request, options)
-    }
-    /// Hands a one-time code to the push endpoints for server events, which see to
-    /// it that the right person gets it.
-    public func requestPasswordReset(_ request: VencejoAPI::Auth.RequestPasswordResetRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.RequestPasswordResetResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/RequestPasswordReset", request, options)
-    }
-    /// With a one-time code, asked for or given out by the operator.
-    public func resetPassword(_ request: VencejoAPI::Auth.ResetPasswordRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.ResetPasswordResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/ResetPassword", request, options)
-    }
-    /// `users/me` is accepted wherever a user name is.
-    public func getUser(_ request: VencejoAPI::Auth.GetUserRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.GetUserResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/GetUser", request, options)
-    }
-    public func updateUser(_ request: VencejoAPI::Auth.UpdateUserRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.UpdateUserResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/UpdateUser", request, options)
-    }
-    /// Starts account deletion; purge_time is when the data is really gone.
-    public func deleteUser(_ request: VencejoAPI::Auth.DeleteUserRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.DeleteUserResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/DeleteUser", request, options)
-    }
-    /// Administrators only.
-    public func listUsers(_ request: VencejoAPI::Auth.ListUsersRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.ListUsersResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/ListUsers", request, options)
-    }
-    /// Administrators only: suspend or reinstate, grant or remove server roles.
-    public func setUserState(_ request: VencejoAPI::Auth.SetUserStateRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.SetUserStateResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/SetUserState", request, options)
-    }
-    /// One session per signed-in device.
-    public func listSessions(_ request: VencejoAPI::Auth.ListSessionsRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.ListSessionsResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/ListSessions", request, options)
-    }
-    public func revokeSession(_ request: VencejoAPI::Auth.RevokeSessionRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.RevokeSessionResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/RevokeSession", request, options)
-    }
-    /// Bots and back ends: a user with no password, driven by API keys.
-    public func createServiceAccount(_ request: VencejoAPI::Auth.CreateServiceAccountRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.CreateServiceAccountResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/CreateServiceAccount", request, options)
-    }
-    public func createApiKey(_ request: VencejoAPI::Auth.CreateApiKeyRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.CreateApiKeyResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/CreateApiKey", request, options)
-    }
-    public func listApiKeys(_ request: VencejoAPI::Auth.ListApiKeysRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.ListApiKeysResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/ListApiKeys", request, options)
-    }
-    public func revokeApiKey(_ request: VencejoAPI::Auth.RevokeApiKeyRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoAPI::Auth.RevokeApiKeyResponse {
-      try await self.channel.unary("/vencejo.auth.v1.AuthService/RevokeApiKey", request, options)
-    }
-  }
-}
-
-extension Auth.AuthService {
-  public static var descriptor: VencejoProtobuf::ServiceDescriptor {
-    .init(fullName: "vencejo.auth.v1.AuthService", file: VencejoAPI::Auth.authProto)
-  }
-  public var methods: [VencejoRPC::ServerMethod] {
-    [
-      .unary("/vencejo.auth.v1.AuthService/GetServerInfo", self.getServerInfo),
-      .unary("/vencejo.auth.v1.AuthService/SignUp", self.signUp),
-      .unary("/vencejo.auth.v1.AuthService/SignIn", self.signIn),
-      .unary("/vencejo.auth.v1.AuthService/RefreshSession", self.refreshSession),
-      .unary("/vencejo.auth.v1.AuthService/SignOut", self.signOut),
-      .unary("/vencejo.auth.v1.AuthService/ChangePassword", self.changePassword),
-      .unary("/vencejo.auth.v1.AuthService/RequestPasswordReset", self.requestPasswordReset),
-      .unary("/vencejo.auth.v1.AuthService/ResetPassword", self.resetPassword),
-      .unary("/vencejo.auth.v1.AuthService/GetUser", self.getUser),
-      .unary("/vencejo.auth.v1.AuthService/UpdateUser", self.updateUser),
-      .unary("/vencejo.auth.v1.AuthService/DeleteUser", self.deleteUser),
-      .unary("/vencejo.auth.v1.AuthService/ListUsers", self.listUsers),
-      .unary("/vencejo.auth.v1.AuthService/SetUserState", self.setUserState),
-      .unary("/vencejo.auth.v1.AuthService/ListSessions", self.listSessions),
-      .unary("/vencejo.auth.v1.AuthService/RevokeSession", self.revokeSession),
-      .unary("/vencejo.auth.v1.AuthService/CreateServiceAccount", self.createServiceAccount),
-      .unary("/vencejo.auth.v1.AuthService/CreateApiKey", self.createApiKey),
-      .unary("/vencejo.auth.v1.AuthService/ListApiKeys", self.listApiKeys),
-      .unary("/vencejo.auth.v1.AuthService/RevokeApiKey", self.revokeApiKey),
-    ]
-  }
-  public func getServerInfo(_ request: VencejoAPI::Auth.GetServerInfoRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.GetServerInfoResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/GetServerInfo")
-  }
-  public func signUp(_ request: VencejoAPI::Auth.SignUpRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SignUpResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/SignUp")
-  }
-  public func signIn(_ request: VencejoAPI::Auth.SignInRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SignInResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/SignIn")
-  }
-  public func refreshSession(_ request: VencejoAPI::Auth.RefreshSessionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RefreshSessionResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/RefreshSession")
-  }
-  public func signOut(_ request: VencejoAPI::Auth.SignOutRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SignOutResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/SignOut")
-  }
-  public func changePassword(_ request: VencejoAPI::Auth.ChangePasswordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ChangePasswordResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/ChangePassword")
-  }
-  public func requestPasswordReset(_ request: VencejoAPI::Auth.RequestPasswordResetRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RequestPasswordResetResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/RequestPasswordReset")
-  }
-  public func resetPassword(_ request: VencejoAPI::Auth.ResetPasswordRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ResetPasswordResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/ResetPassword")
-  }
-  public func getUser(_ request: VencejoAPI::Auth.GetUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.GetUserResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/GetUser")
-  }
-  public func updateUser(_ request: VencejoAPI::Auth.UpdateUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.UpdateUserResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/UpdateUser")
-  }
-  public func deleteUser(_ request: VencejoAPI::Auth.DeleteUserRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.DeleteUserResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/DeleteUser")
-  }
-  public func listUsers(_ request: VencejoAPI::Auth.ListUsersRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ListUsersResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/ListUsers")
-  }
-  public func setUserState(_ request: VencejoAPI::Auth.SetUserStateRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.SetUserStateResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/SetUserState")
-  }
-  public func listSessions(_ request: VencejoAPI::Auth.ListSessionsRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ListSessionsResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/ListSessions")
-  }
-  public func revokeSession(_ request: VencejoAPI::Auth.RevokeSessionRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RevokeSessionResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/RevokeSession")
-  }
-  public func createServiceAccount(_ request: VencejoAPI::Auth.CreateServiceAccountRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.CreateServiceAccountResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/CreateServiceAccount")
-  }
-  public func createApiKey(_ request: VencejoAPI::Auth.CreateApiKeyRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.CreateApiKeyResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/CreateApiKey")
-  }
-  public func listApiKeys(_ request: VencejoAPI::Auth.ListApiKeysRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.ListApiKeysResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/ListApiKeys")
-  }
-  public func revokeApiKey(_ request: VencejoAPI::Auth.RevokeApiKeyRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoAPI::Auth.RevokeApiKeyResponse {
-    throw VencejoRPC::RPCError.unimplemented("/vencejo.auth.v1.AuthService/RevokeApiKey")
   }
 }
