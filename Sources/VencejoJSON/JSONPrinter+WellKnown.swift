@@ -188,6 +188,9 @@ extension JSONPrinter {
     quote(name)
     let mark = out.count
     let before = (list, depth, nesting)
+    let outer = isInOrder
+    defer { isInOrder = outer }
+    isInOrder = false
     let packed = bytes ?? UnsafeRawBufferPointer(start: nil, count: 0)
     do throws(JSONFault) {
       try content(packed, type, &list)
@@ -195,6 +198,7 @@ extension JSONPrinter {
       guard error.isDisorder else { throw error }
       out.truncate(to: mark)
       (list, depth, nesting) = before
+      isInOrder = true
       let inOrder = try Self.inOrder(Array(packed), type)
       let fault = inOrder.withUnsafeBytes { bytes -> JSONFault? in
         do throws(JSONFault) {

@@ -14,6 +14,9 @@ struct JSONPrinter: ~Copyable {
   var depth = 0
   /// Messages within each other.
   var nesting = 0
+  /// Whether what is read was written by us, so that the items of a `MessageSet` whose numbers are
+  /// known are all of the usual form.
+  var isInOrder = false
 
   init(_ options: JSONOptions, capacity: Int) {
     self.options = options
@@ -38,6 +41,7 @@ struct JSONPrinter: ~Copyable {
     out.truncate(to: 0)
     depth = 0
     nesting = 0
+    isInOrder = true
     if let fault = attempt(try Self.inOrder(bytes, type), type) { throw fault }
   }
 
@@ -109,6 +113,8 @@ struct JSONPrinter: ~Copyable {
     var tag = reader.nextTag()
     while tag != 0 {
       if tag == 11 && type.isMessageSet {
+        // Of the odd forms, decoding decides what they say.
+        guard isInOrder else { throw .disorder }
         try item(type, pool, tag, &reader, &cursor, &list)
         tag = reader.nextTag()
         continue
@@ -250,9 +256,7 @@ struct JSONPrinter: ~Copyable {
     while let tag = reader.itemTag() {
       switch tag {
       case 16 where number == nil: number = reader.uint32()
-      case 26:
-        if bytes != nil { throw .disorder }
-        bytes = reader.span()
+      case 26 where bytes == nil: bytes = reader.span()
       default: reader.skip(tag, inItem: true)
       }
     }

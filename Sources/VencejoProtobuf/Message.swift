@@ -91,6 +91,9 @@ extension Message {
     serializedBytes(reservingPrefix: 0, deterministic: deterministic)
   }
 
+  // The underscored attribute says what no other does: without it this module compiles a copy of
+  // these functions for each message it declares. If it vanishes, no more than time is lost.
+
   /// `count` zero bytes, to be overwritten with a frame's header, then the encoded message.
   @_semantics("optimize.sil.specialize.generic.never")
   public func serializedBytes(reservingPrefix count: Int, deterministic: Bool = false) -> [UInt8] {

@@ -67,6 +67,25 @@ struct GeneratorTests {
     #expect(respond(input, "names=odd").error != nil)
   }
 
+  /// Stubs in a module of their own name the messages' module, and declare nothing twice.
+  @Test func stubsAlone() throws {
+    var input = file([.init(name: "M")])
+    input.service = [service]
+    let package = input.package ?? ""
+    let stubs = respond(input, "messages=false,module=Stubs,import=\(package):Kept::Space").file
+    #expect(stubs.map(\.name) == ["a.b.grpc.swift"])
+    let source = try #require(stubs.first?.content)
+    #expect(source.contains("public import Kept\n") && source.contains("Kept::Space.M"))
+    #expect(source.contains("extension Space {\n  public protocol"))
+    #expect(!source.contains("struct M") && !source.contains("base64") && !source.contains("enum "))
+    // In the module of the messages they are found where the messages would have been.
+    let beside = try #require(respond(input, "messages=false,namespace=Space").file.first?.content)
+    #expect(beside.contains("extension Space {") && !beside.contains("enum Space"))
+    #expect(respond(file([.init(name: "M")]), "messages=false").file.isEmpty)
+    #expect(respond(input, "messages=true").file == respond(input, "").file)
+    #expect(respond(input, "messages=no").error != nil)
+  }
+
   /// At most 25 lines and 1 KB of source for an rpc.
   @Test func stubs() throws {
     var input = file([.init(name: "M")])

@@ -104,6 +104,47 @@ struct ServiceConfigTests {
     }
   }
 
+  /// RFC 8259: what is a JSON text, and what is none.
+  @Test(arguments: [
+    (#"{ "methodConfig" : [ ] , "a" : [ -0.5e+10 , 0 , 1E3 ] , "b" : { "c" : null } }"#, true),
+    ("\t{\r\n}\n", true), (#"{"é": "\u00e9\ud83d\ude00\"\\\/\b\f\n\r\t"}"#, true),
+    ("{", false), ("{}}", false), ("{} {}", false), ("{,}", false), (#"{"a":1,}"#, false),
+    (#"{"a"}"#, false), (#"{"a":}"#, false), ("{a:1}", false), ("{'a':1}", false),
+    (#"{"a":[1,]}"#, false), (#"{"a":[1 2]}"#, false), (#"{"a":[1}"#, false),
+    (#"{"a":01}"#, false), (#"{"a":1.}"#, false), (#"{"a":.1}"#, false), (#"{"a":1e}"#, false),
+    (#"{"a":-}"#, false), (#"{"a":+1}"#, false), (#"{"a":NaN}"#, false), (#"{"a":tru}"#, false),
+    (#"{"a":nul"#, false), (#"{"a":"\x"}"#, false), (#"{"a":"\u12"}"#, false),
+    (#"{"a":"\ud83d"}"#, false), (#"{"a":"\ude00"}"#, false), (#"{"a":"\ud83d\u0041"}"#, false),
+    ("{\"a\":\"\n\"}", false), (#"{"a":""#, false), (#"{"a":"\"#, false), ("{\u{0}}", false),
+  ])
+  func jsonIsStrict(_ json: String, _ isGood: Bool) {
+    let parsed: Bool
+    do throws(RPCError) {
+      _ = try ServiceConfig(json: json)
+      parsed = true
+    } catch {
+      parsed = !error.message.contains("no JSON")
+    }
+    #expect(parsed == isGood, "\(json)")
+  }
+
+  @Test func jsonMayNestAHundredTimes() {
+    for (depth, isGood) in [(100, true), (101, false), (100_000, false)] {
+      let text = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+      #expect((try? ConfigJSON(parsing: text)) != nil == isGood)
+    }
+  }
+
+  /// Escapes and places.
+  @Test func jsonStringsAreDecoded() throws {
+    guard case .string(let text) = try ConfigJSON(parsing: #""é\u00e9\ud83d\ude00\"\\\/\n""#) else {
+      Issue.record("no string")
+      return
+    }
+    #expect(text == "éé😀\"\\/\n")
+    #expect(throws: ConfigJSONParser.Fault.self) { try ConfigJSON(parsing: "1 x") }
+  }
+
   @Test func aChannelRefusesAConfigThatIsNotValid() {
     var configuration = Channel.Configuration()
     configuration.serviceConfig = "{\"methodConfig\": 1}"
