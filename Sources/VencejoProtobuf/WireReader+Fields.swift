@@ -178,6 +178,7 @@ extension WireReader {
 
   /// A singular sub-message: merged into the one there is.
   @inlinable
+  @inline(never)
   public mutating func message<M: Message>(into field: inout M?) {
     // Taken out of the field while it changes, so that it stays uniquely referenced.
     var value = field.take() ?? M()
@@ -197,6 +198,7 @@ extension WireReader {
 
   /// An element of a repeated message field.
   @inlinable
+  @inline(never)
   public mutating func message<M: Message>(into list: inout [M]) {
     if list.isEmpty { list.reserveCapacity(repetitions()) }
     var value = M()

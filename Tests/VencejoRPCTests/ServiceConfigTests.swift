@@ -131,7 +131,7 @@ struct ServiceConfigTests {
   @Test func jsonMayNestAHundredTimes() {
     for (depth, isGood) in [(100, true), (101, false), (100_000, false)] {
       let text = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
-      #expect((try? ConfigJSON(parsing: text)) != nil == isGood)
+      #expect(((try? ConfigJSON(parsing: text)) != nil) == isGood)
     }
   }
 
