@@ -66,6 +66,13 @@ extension Record {
     /// What a database holds and may hold; of a whole container, for its
     /// administrators.
     func getUsage(_ request: VencejoMessages::Record.GetUsageRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoMessages::Record.GetUsageResponse
+    /// The records of a zone or a database, for its owner, or of the public one
+    /// for administrators of the container. A record that changes on the way is
+    /// told again.
+    func exportRecords(_ request: VencejoMessages::Record.ExportRecordsRequest, _ out: VencejoRPC::ResponseWriter<VencejoMessages::Record.ExportRecordsResponse>, _ context: VencejoRPC::ServerContext) async throws
+    /// Takes in what ExportRecords tells, in any order. What is the same already
+    /// stays as it is, so a broken import may be sent again.
+    func importRecords(_ requests: VencejoRPC::RequestStream<VencejoMessages::Record.ImportRecordsRequest>, _ context: VencejoRPC::ServerContext) async throws -> VencejoMessages::Record.ImportRecordsResponse
     /// The owner of a private database shares a zone, or a record with all below
     /// it by parent.
     func createShare(_ request: VencejoMessages::Record.CreateShareRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoMessages::Record.CreateShareResponse
@@ -201,6 +208,17 @@ extension Record {
     public func getUsage(_ request: VencejoMessages::Record.GetUsageRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoMessages::Record.GetUsageResponse {
       try await self.channel.unary("/vencejo.record.v1.RecordService/GetUsage", request, options)
     }
+    /// The records of a zone or a database, for its owner, or of the public one
+    /// for administrators of the container. A record that changes on the way is
+    /// told again.
+    public func exportRecords(_ request: VencejoMessages::Record.ExportRecordsRequest, _ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ServerStreamingCall<VencejoMessages::Record.ExportRecordsResponse> {
+      self.channel.serverStreaming("/vencejo.record.v1.RecordService/ExportRecords", request, options)
+    }
+    /// Takes in what ExportRecords tells, in any order. What is the same already
+    /// stays as it is, so a broken import may be sent again.
+    public func importRecords(_ options: VencejoRPC::CallOptions = .init()) -> VencejoRPC::ClientStreamingCall<VencejoMessages::Record.ImportRecordsRequest, VencejoMessages::Record.ImportRecordsResponse> {
+      self.channel.clientStreaming("/vencejo.record.v1.RecordService/ImportRecords", options)
+    }
     /// The owner of a private database shares a zone, or a record with all below
     /// it by parent.
     public func createShare(_ request: VencejoMessages::Record.CreateShareRequest, _ options: VencejoRPC::CallOptions = .init()) async throws(VencejoRPC::RPCError) -> VencejoMessages::Record.CreateShareResponse {
@@ -286,6 +304,8 @@ extension Record.RecordService {
       .unary("/vencejo.record.v1.RecordService/GetAssetUpload", self.getAssetUpload),
       .serverStreaming("/vencejo.record.v1.RecordService/DownloadAsset", self.downloadAsset),
       .unary("/vencejo.record.v1.RecordService/GetUsage", self.getUsage),
+      .serverStreaming("/vencejo.record.v1.RecordService/ExportRecords", self.exportRecords),
+      .clientStreaming("/vencejo.record.v1.RecordService/ImportRecords", self.importRecords),
       .unary("/vencejo.record.v1.RecordService/CreateShare", self.createShare),
       .unary("/vencejo.record.v1.RecordService/GetShare", self.getShare),
       .unary("/vencejo.record.v1.RecordService/ListShares", self.listShares),
@@ -373,6 +393,12 @@ extension Record.RecordService {
   }
   public func getUsage(_ request: VencejoMessages::Record.GetUsageRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoMessages::Record.GetUsageResponse {
     throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/GetUsage")
+  }
+  public func exportRecords(_ request: VencejoMessages::Record.ExportRecordsRequest, _ out: VencejoRPC::ResponseWriter<VencejoMessages::Record.ExportRecordsResponse>, _ context: VencejoRPC::ServerContext) async throws {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ExportRecords")
+  }
+  public func importRecords(_ requests: VencejoRPC::RequestStream<VencejoMessages::Record.ImportRecordsRequest>, _ context: VencejoRPC::ServerContext) async throws -> VencejoMessages::Record.ImportRecordsResponse {
+    throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/ImportRecords")
   }
   public func createShare(_ request: VencejoMessages::Record.CreateShareRequest, _ context: VencejoRPC::ServerContext) async throws -> VencejoMessages::Record.CreateShareResponse {
     throw VencejoRPC::RPCError.unimplemented("/vencejo.record.v1.RecordService/CreateShare")

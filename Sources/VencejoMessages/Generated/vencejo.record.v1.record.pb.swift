@@ -292,94 +292,114 @@ extension Record {
       YXJlbnQSGwoJcGFnZV9zaXplGAIgASgFUghwYWdlU2l6ZRIdCgpwYWdlX3Rva2VuGAMgASgJUglwYWdlVG9rZW4iagoRTGlz\
       dFpvbmVzUmVzcG9uc2USLQoFem9uZXMYASADKAsyFy52ZW5jZWpvLnJlY29yZC52MS5ab25lUgV6b25lcxImCg9uZXh0X3Bh\
       Z2VfdG9rZW4YAiABKAlSDW5leHRQYWdlVG9rZW4iOwoRRGVsZXRlWm9uZVJlcXVlc3QSEgoEbmFtZRgBIAEoCVIEbmFtZRIS\
-      CgRldGFnGAIgASgJUgRldGFnIhQKEkRlbGV0ZVpvbmVSZXNwb25zZSpjCgtFbnZpcm9ubWVudBIbChdFTlZJUk9OTUVOVF9V\
-      TlNQRUNJRklFRBAAEhsKF0VOVklST05NRU5UX0RFVkVMT1BNRU5UEAESGgoWRU5WSVJPTk1FTlRfUFJPRFVDVElPThACKuQB\
-      CglGaWVsZFR5cGUSGgoWRklFTERfVFlQRV9VTlNQRUNJRklFRBAAEhUKEUZJRUxEX1RZUEVfU1RSSU5HEAESFAoQRklFTERf\
-      VFlQRV9JTlQ2NBACEhUKEUZJRUxEX1RZUEVfRE9VQkxFEAMSFAoQRklFTERfVFlQRV9CWVRFUxAEEhgKFEZJRUxEX1RZUEVf\
-      VElNRVNUQU1QEAUSFwoTRklFTERfVFlQRV9MT0NBVElPThAGEhgKFEZJRUxEX1RZUEVfUkVGRVJFTkNFEAcSFAoQRklFTERf\
-      VFlQRV9BU1NFVBAIKmoKClBlcm1pc3Npb24SGgoWUEVSTUlTU0lPTl9VTlNQRUNJRklFRBAAEhUKEVBFUk1JU1NJT05fQ1JF\
-      QVRFEAESEwoPUEVSTUlTU0lPTl9SRUFEEAISFAoQUEVSTUlTU0lPTl9XUklURRADKt8CChBTY2hlbWFDaGFuZ2VLaW5kEiIK\
-      HlNDSEVNQV9DSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEiEKHVNDSEVNQV9DSEFOR0VfS0lORF9UWVBFX0FEREVEEAESIwof\
-      U0NIRU1BX0NIQU5HRV9LSU5EX1RZUEVfUkVNT1ZFRBACEiIKHlNDSEVNQV9DSEFOR0VfS0lORF9GSUVMRF9BRERFRBADEiQK\
-      IFNDSEVNQV9DSEFOR0VfS0lORF9GSUVMRF9SRU1PVkVEEAQSJAogU0NIRU1BX0NIQU5HRV9LSU5EX0lOREVYX0NIQU5HRUQQ\
-      BRIkCiBTQ0hFTUFfQ0hBTkdFX0tJTkRfR1JBTlRfQ0hBTkdFRBAGEiMKH1NDSEVNQV9DSEFOR0VfS0lORF9ST0xFX0NIQU5H\
-      RUQQBxIkCiBTQ0hFTUFfQ0hBTkdFX0tJTkRfRklFTERfQ0hBTkdFRBAIKnAKD1JlZmVyZW5jZUFjdGlvbhIgChxSRUZFUkVO\
-      Q0VfQUNUSU9OX1VOU1BFQ0lGSUVEEAASGQoVUkVGRVJFTkNFX0FDVElPTl9OT05FEAESIAocUkVGRVJFTkNFX0FDVElPTl9E\
-      RUxFVEVfU0VMRhACKtgBCgpDb21wYXJhdG9yEhoKFkNPTVBBUkFUT1JfVU5TUEVDSUZJRUQQABIUChBDT01QQVJBVE9SX0VR\
-      VUFMEAESGAoUQ09NUEFSQVRPUl9OT1RfRVFVQUwQAhIYChRDT01QQVJBVE9SX0xFU1NfVEhBThADEiEKHUNPTVBBUkFUT1Jf\
-      TEVTU19USEFOX09SX0VRVUFMEAQSGwoXQ09NUEFSQVRPUl9HUkVBVEVSX1RIQU4QBRIkCiBDT01QQVJBVE9SX0dSRUFURVJf\
-      VEhBTl9PUl9FUVVBTBAGKqYBCgpTYXZlUG9saWN5EhsKF1NBVkVfUE9MSUNZX1VOU1BFQ0lGSUVEEAASKgomU0FWRV9QT0xJ\
-      Q1lfSUZfU0VSVkVSX1JFQ09SRF9VTkNIQU5HRUQQARIcChhTQVZFX1BPTElDWV9DSEFOR0VEX0tFWVMQAhIYChRTQVZFX1BP\
-      TElDWV9BTExfS0VZUxADEhcKE1NBVkVfUE9MSUNZX1JFUExBQ0UQBCqCAQoSWm9uZURlbGV0aW9uUmVhc29uEiQKIFpPTkVf\
-      REVMRVRJT05fUkVBU09OX1VOU1BFQ0lGSUVEEAASIAocWk9ORV9ERUxFVElPTl9SRUFTT05fREVMRVRFRBABEiQKIFpPTkVf\
-      REVMRVRJT05fUkVBU09OX0FDQ0VTU19MT1NUEAMqjwEKD1NoYXJlUGVybWlzc2lvbhIgChxTSEFSRV9QRVJNSVNTSU9OX1VO\
-      U1BFQ0lGSUVEEAASGQoVU0hBUkVfUEVSTUlTU0lPTl9OT05FEAESHgoaU0hBUkVfUEVSTUlTU0lPTl9SRUFEX09OTFkQAhIf\
-      ChtTSEFSRV9QRVJNSVNTSU9OX1JFQURfV1JJVEUQAyq4AQoPUGFydGljaXBhbnRSb2xlEiAKHFBBUlRJQ0lQQU5UX1JPTEVf\
-      VU5TUEVDSUZJRUQQABIaChZQQVJUSUNJUEFOVF9ST0xFX09XTkVSEAESIgoeUEFSVElDSVBBTlRfUk9MRV9BRE1JTklTVFJB\
-      VE9SEAISIQodUEFSVElDSVBBTlRfUk9MRV9QUklWQVRFX1VTRVIQAxIgChxQQVJUSUNJUEFOVF9ST0xFX1BVQkxJQ19VU0VS\
-      EAQqdAoQQWNjZXB0YW5jZVN0YXR1cxIhCh1BQ0NFUFRBTkNFX1NUQVRVU19VTlNQRUNJRklFRBAAEh0KGUFDQ0VQVEFOQ0Vf\
-      U1RBVFVTX1BFTkRJTkcQARIeChpBQ0NFUFRBTkNFX1NUQVRVU19BQ0NFUFRFRBACKmYKB0ZpcmVzT24SGAoURklSRVNfT05f\
-      VU5TUEVDSUZJRUQQABIVChFGSVJFU19PTl9DUkVBVElPThABEhMKD0ZJUkVTX09OX1VQREFURRACEhUKEUZJUkVTX09OX0RF\
-      TEVUSU9OEAMqugEKC1Jlc2V0UmVhc29uEhwKGFJFU0VUX1JFQVNPTl9VTlNQRUNJRklFRBAAEh4KGlJFU0VUX1JFQVNPTl9U\
-      T0tFTl9FWFBJUkVEEAESHgoaUkVTRVRfUkVBU09OX1RPS0VOX1VOS05PV04QAhIsCihSRVNFVF9SRUFTT05fU0VSVkVSX1JF\
-      U1RPUkVEX0ZST01fQkFDS1VQEAQSHwobUkVTRVRfUkVBU09OX0FDQ0VTU19DSEFOR0VEEAUqtAEKC0Nsb3NlUmVhc29uEhwK\
-      GENMT1NFX1JFQVNPTl9VTlNQRUNJRklFRBAAEiAKHENMT1NFX1JFQVNPTl9TRVJWRVJfRFJBSU5JTkcQARIgChxDTE9TRV9S\
-      RUFTT05fU0VTU0lPTl9SRVZPS0VEEAQSGAoUQ0xPU0VfUkVBU09OX01BWF9BR0UQBRIpCiVDTE9TRV9SRUFTT05fUkVQTEFD\
-      RURfQllfTkVXRVJfU1RSRUFNEAYyxh0KDVJlY29yZFNlcnZpY2USaAoPQ3JlYXRlQ29udGFpbmVyEikudmVuY2Vqby5yZWNv\
-      cmQudjEuQ3JlYXRlQ29udGFpbmVyUmVxdWVzdBoqLnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZUNvbnRhaW5lclJlc3BvbnNl\
-      El8KDEdldENvbnRhaW5lchImLnZlbmNlam8ucmVjb3JkLnYxLkdldENvbnRhaW5lclJlcXVlc3QaJy52ZW5jZWpvLnJlY29y\
-      ZC52MS5HZXRDb250YWluZXJSZXNwb25zZRJlCg5MaXN0Q29udGFpbmVycxIoLnZlbmNlam8ucmVjb3JkLnYxLkxpc3RDb250\
-      YWluZXJzUmVxdWVzdBopLnZlbmNlam8ucmVjb3JkLnYxLkxpc3RDb250YWluZXJzUmVzcG9uc2USaAoPVXBkYXRlQ29udGFp\
-      bmVyEikudmVuY2Vqby5yZWNvcmQudjEuVXBkYXRlQ29udGFpbmVyUmVxdWVzdBoqLnZlbmNlam8ucmVjb3JkLnYxLlVwZGF0\
-      ZUNvbnRhaW5lclJlc3BvbnNlEmgKD0RlbGV0ZUNvbnRhaW5lchIpLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZUNvbnRhaW5l\
-      clJlcXVlc3QaKi52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVDb250YWluZXJSZXNwb25zZRJWCglHZXRTY2hlbWESIy52ZW5j\
-      ZWpvLnJlY29yZC52MS5HZXRTY2hlbWFSZXF1ZXN0GiQudmVuY2Vqby5yZWNvcmQudjEuR2V0U2NoZW1hUmVzcG9uc2USXwoM\
-      VXBkYXRlU2NoZW1hEiYudmVuY2Vqby5yZWNvcmQudjEuVXBkYXRlU2NoZW1hUmVxdWVzdBonLnZlbmNlam8ucmVjb3JkLnYx\
-      LlVwZGF0ZVNjaGVtYVJlc3BvbnNlEl8KDERlcGxveVNjaGVtYRImLnZlbmNlam8ucmVjb3JkLnYxLkRlcGxveVNjaGVtYVJl\
-      cXVlc3QaJy52ZW5jZWpvLnJlY29yZC52MS5EZXBsb3lTY2hlbWFSZXNwb25zZRJrChBSZXNldERldmVsb3BtZW50EioudmVu\
-      Y2Vqby5yZWNvcmQudjEuUmVzZXREZXZlbG9wbWVudFJlcXVlc3QaKy52ZW5jZWpvLnJlY29yZC52MS5SZXNldERldmVsb3Bt\
-      ZW50UmVzcG9uc2USWQoKQ3JlYXRlWm9uZRIkLnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVpvbmVSZXF1ZXN0GiUudmVuY2Vq\
-      by5yZWNvcmQudjEuQ3JlYXRlWm9uZVJlc3BvbnNlElAKB0dldFpvbmUSIS52ZW5jZWpvLnJlY29yZC52MS5HZXRab25lUmVx\
-      dWVzdBoiLnZlbmNlam8ucmVjb3JkLnYxLkdldFpvbmVSZXNwb25zZRJWCglMaXN0Wm9uZXMSIy52ZW5jZWpvLnJlY29yZC52\
-      MS5MaXN0Wm9uZXNSZXF1ZXN0GiQudmVuY2Vqby5yZWNvcmQudjEuTGlzdFpvbmVzUmVzcG9uc2USWQoKRGVsZXRlWm9uZRIk\
-      LnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVpvbmVSZXF1ZXN0GiUudmVuY2Vqby5yZWNvcmQudjEuRGVsZXRlWm9uZVJlc3Bv\
-      bnNlEmIKDU1vZGlmeVJlY29yZHMSJy52ZW5jZWpvLnJlY29yZC52MS5Nb2RpZnlSZWNvcmRzUmVxdWVzdBooLnZlbmNlam8u\
-      cmVjb3JkLnYxLk1vZGlmeVJlY29yZHNSZXNwb25zZRJWCglHZXRSZWNvcmQSIy52ZW5jZWpvLnJlY29yZC52MS5HZXRSZWNv\
-      cmRSZXF1ZXN0GiQudmVuY2Vqby5yZWNvcmQudjEuR2V0UmVjb3JkUmVzcG9uc2USYgoNTG9va3VwUmVjb3JkcxInLnZlbmNl\
-      am8ucmVjb3JkLnYxLkxvb2t1cFJlY29yZHNSZXF1ZXN0GigudmVuY2Vqby5yZWNvcmQudjEuTG9va3VwUmVjb3Jkc1Jlc3Bv\
-      bnNlEl8KDFF1ZXJ5UmVjb3JkcxImLnZlbmNlam8ucmVjb3JkLnYxLlF1ZXJ5UmVjb3Jkc1JlcXVlc3QaJy52ZW5jZWpvLnJl\
-      Y29yZC52MS5RdWVyeVJlY29yZHNSZXNwb25zZRJfCgxDb3VudFJlY29yZHMSJi52ZW5jZWpvLnJlY29yZC52MS5Db3VudFJl\
-      Y29yZHNSZXF1ZXN0GicudmVuY2Vqby5yZWNvcmQudjEuQ291bnRSZWNvcmRzUmVzcG9uc2USdwoURmV0Y2hEYXRhYmFzZUNo\
-      YW5nZXMSLi52ZW5jZWpvLnJlY29yZC52MS5GZXRjaERhdGFiYXNlQ2hhbmdlc1JlcXVlc3QaLy52ZW5jZWpvLnJlY29yZC52\
-      MS5GZXRjaERhdGFiYXNlQ2hhbmdlc1Jlc3BvbnNlEmsKEEZldGNoWm9uZUNoYW5nZXMSKi52ZW5jZWpvLnJlY29yZC52MS5G\
-      ZXRjaFpvbmVDaGFuZ2VzUmVxdWVzdBorLnZlbmNlam8ucmVjb3JkLnYxLkZldGNoWm9uZUNoYW5nZXNSZXNwb25zZRJeCgtV\
-      cGxvYWRBc3NldBIlLnZlbmNlam8ucmVjb3JkLnYxLlVwbG9hZEFzc2V0UmVxdWVzdBomLnZlbmNlam8ucmVjb3JkLnYxLlVw\
-      bG9hZEFzc2V0UmVzcG9uc2UoARJlCg5HZXRBc3NldFVwbG9hZBIoLnZlbmNlam8ucmVjb3JkLnYxLkdldEFzc2V0VXBsb2Fk\
-      UmVxdWVzdBopLnZlbmNlam8ucmVjb3JkLnYxLkdldEFzc2V0VXBsb2FkUmVzcG9uc2USZAoNRG93bmxvYWRBc3NldBInLnZl\
-      bmNlam8ucmVjb3JkLnYxLkRvd25sb2FkQXNzZXRSZXF1ZXN0GigudmVuY2Vqby5yZWNvcmQudjEuRG93bmxvYWRBc3NldFJl\
-      c3BvbnNlMAESUwoIR2V0VXNhZ2USIi52ZW5jZWpvLnJlY29yZC52MS5HZXRVc2FnZVJlcXVlc3QaIy52ZW5jZWpvLnJlY29y\
-      ZC52MS5HZXRVc2FnZVJlc3BvbnNlElwKC0NyZWF0ZVNoYXJlEiUudmVuY2Vqby5yZWNvcmQudjEuQ3JlYXRlU2hhcmVSZXF1\
-      ZXN0GiYudmVuY2Vqby5yZWNvcmQudjEuQ3JlYXRlU2hhcmVSZXNwb25zZRJTCghHZXRTaGFyZRIiLnZlbmNlam8ucmVjb3Jk\
-      LnYxLkdldFNoYXJlUmVxdWVzdBojLnZlbmNlam8ucmVjb3JkLnYxLkdldFNoYXJlUmVzcG9uc2USWQoKTGlzdFNoYXJlcxIk\
-      LnZlbmNlam8ucmVjb3JkLnYxLkxpc3RTaGFyZXNSZXF1ZXN0GiUudmVuY2Vqby5yZWNvcmQudjEuTGlzdFNoYXJlc1Jlc3Bv\
-      bnNlElwKC1VwZGF0ZVNoYXJlEiUudmVuY2Vqby5yZWNvcmQudjEuVXBkYXRlU2hhcmVSZXF1ZXN0GiYudmVuY2Vqby5yZWNv\
-      cmQudjEuVXBkYXRlU2hhcmVSZXNwb25zZRJcCgtEZWxldGVTaGFyZRIlLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVNoYXJl\
-      UmVxdWVzdBomLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVNoYXJlUmVzcG9uc2USawoQUmVzb2x2ZVNoYXJlTGluaxIqLnZl\
-      bmNlam8ucmVjb3JkLnYxLlJlc29sdmVTaGFyZUxpbmtSZXF1ZXN0GisudmVuY2Vqby5yZWNvcmQudjEuUmVzb2x2ZVNoYXJl\
-      TGlua1Jlc3BvbnNlElwKC0FjY2VwdFNoYXJlEiUudmVuY2Vqby5yZWNvcmQudjEuQWNjZXB0U2hhcmVSZXF1ZXN0GiYudmVu\
-      Y2Vqby5yZWNvcmQudjEuQWNjZXB0U2hhcmVSZXNwb25zZRJxChJDcmVhdGVTdWJzY3JpcHRpb24SLC52ZW5jZWpvLnJlY29y\
-      ZC52MS5DcmVhdGVTdWJzY3JpcHRpb25SZXF1ZXN0Gi0udmVuY2Vqby5yZWNvcmQudjEuQ3JlYXRlU3Vic2NyaXB0aW9uUmVz\
-      cG9uc2USaAoPR2V0U3Vic2NyaXB0aW9uEikudmVuY2Vqby5yZWNvcmQudjEuR2V0U3Vic2NyaXB0aW9uUmVxdWVzdBoqLnZl\
-      bmNlam8ucmVjb3JkLnYxLkdldFN1YnNjcmlwdGlvblJlc3BvbnNlEm4KEUxpc3RTdWJzY3JpcHRpb25zEisudmVuY2Vqby5y\
-      ZWNvcmQudjEuTGlzdFN1YnNjcmlwdGlvbnNSZXF1ZXN0GiwudmVuY2Vqby5yZWNvcmQudjEuTGlzdFN1YnNjcmlwdGlvbnNS\
-      ZXNwb25zZRJxChJEZWxldGVTdWJzY3JpcHRpb24SLC52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVTdWJzY3JpcHRpb25SZXF1\
-      ZXN0Gi0udmVuY2Vqby5yZWNvcmQudjEuRGVsZXRlU3Vic2NyaXB0aW9uUmVzcG9uc2USXAoLTGlzdEZpcmluZ3MSJS52ZW5j\
-      ZWpvLnJlY29yZC52MS5MaXN0RmlyaW5nc1JlcXVlc3QaJi52ZW5jZWpvLnJlY29yZC52MS5MaXN0RmlyaW5nc1Jlc3BvbnNl\
-      EnEKEkFja25vd2xlZGdlRmlyaW5ncxIsLnZlbmNlam8ucmVjb3JkLnYxLkFja25vd2xlZGdlRmlyaW5nc1JlcXVlc3QaLS52\
-      ZW5jZWpvLnJlY29yZC52MS5BY2tub3dsZWRnZUZpcmluZ3NSZXNwb25zZRJYCglTdWJzY3JpYmUSIy52ZW5jZWpvLnJlY29y\
-      ZC52MS5TdWJzY3JpYmVSZXF1ZXN0GiQudmVuY2Vqby5yZWNvcmQudjEuU3Vic2NyaWJlUmVzcG9uc2UwAUJrChVkZXYudmVu\
-      Y2Vqby5yZWNvcmQudjFQAVomdmVuY2Vqby5leGFtcGxlL2dlbi9yZWNvcmQvdjE7cmVjb3JkdjGqAhFWZW5jZWpvLlJlY29y\
-      ZC5WMeoCE1ZlbmNlam86OlJlY29yZDo6VjFiBnByb3RvMw==
+      CgRldGFnGAIgASgJUgRldGFnIhQKEkRlbGV0ZVpvbmVSZXNwb25zZSJ0ChRFeHBvcnRSZWNvcmRzUmVxdWVzdBIWCgZwYXJl\
+      bnQYASABKAlSBnBhcmVudBIlCg5pbmNsdWRlX2Fzc2V0cxgCIAEoCFINaW5jbHVkZUFzc2V0cxIdCgpwYWdlX3Rva2VuGAMg\
+      ASgJUglwYWdlVG9rZW4i1wEKFUV4cG9ydFJlY29yZHNSZXNwb25zZRIzCgZyZWNvcmQYASABKAsyGS52ZW5jZWpvLnJlY29y\
+      ZC52MS5SZWNvcmRIAFIGcmVjb3JkEj0KCmFzc2V0X3BhcnQYAiABKAsyHC52ZW5jZWpvLnJlY29yZC52MS5Bc3NldFBhcnRI\
+      AFIJYXNzZXRQYXJ0Ej8KCHByb2dyZXNzGAMgASgLMiEudmVuY2Vqby5yZWNvcmQudjEuRXhwb3J0UHJvZ3Jlc3NIAFIIcHJv\
+      Z3Jlc3NCCQoHcGF5bG9hZCJPCglBc3NldFBhcnQSLgoFYXNzZXQYASABKAsyGC52ZW5jZWpvLnJlY29yZC52MS5Bc3NldFIF\
+      YXNzZXQSEgoEZGF0YRgCIAEoDFIEZGF0YSJqCg5FeHBvcnRQcm9ncmVzcxIlCg5leHBvcnRlZF9jb3VudBgBIAEoA1INZXhw\
+      b3J0ZWRDb3VudBIdCgpwYWdlX3Rva2VuGAIgASgJUglwYWdlVG9rZW4SEgoEZG9uZRgDIAEoCFIEZG9uZSLQAQoUSW1wb3J0\
+      UmVjb3Jkc1JlcXVlc3QSOQoGaGVhZGVyGAEgASgLMh8udmVuY2Vqby5yZWNvcmQudjEuSW1wb3J0SGVhZGVySABSBmhlYWRl\
+      chIzCgZyZWNvcmQYAiABKAsyGS52ZW5jZWpvLnJlY29yZC52MS5SZWNvcmRIAFIGcmVjb3JkEj0KCmFzc2V0X3BhcnQYAyAB\
+      KAsyHC52ZW5jZWpvLnJlY29yZC52MS5Bc3NldFBhcnRIAFIJYXNzZXRQYXJ0QgkKB3BheWxvYWQiwQEKDEltcG9ydEhlYWRl\
+      chIWCgZwYXJlbnQYASABKAlSBnBhcmVudBI+CgtzYXZlX3BvbGljeRgCIAEoDjIdLnZlbmNlam8ucmVjb3JkLnYxLlNhdmVQ\
+      b2xpY3lSCnNhdmVQb2xpY3kSNAoWcHJlc2VydmVfc3lzdGVtX2ZpZWxkcxgDIAEoCFIUcHJlc2VydmVTeXN0ZW1GaWVsZHMS\
+      IwoNdmFsaWRhdGVfb25seRgEIAEoCFIMdmFsaWRhdGVPbmx5IsgBChVJbXBvcnRSZWNvcmRzUmVzcG9uc2USJQoOaW1wb3J0\
+      ZWRfY291bnQYASABKANSDWltcG9ydGVkQ291bnQSJwoPdW5jaGFuZ2VkX2NvdW50GAIgASgDUg51bmNoYW5nZWRDb3VudBIh\
+      CgxmYWlsZWRfY291bnQYAyABKANSC2ZhaWxlZENvdW50EjwKCGZhaWx1cmVzGAQgAygLMiAudmVuY2Vqby5yZWNvcmQudjEu\
+      SW1wb3J0RmFpbHVyZVIIZmFpbHVyZXMiXgoNSW1wb3J0RmFpbHVyZRIWCgZyZWNvcmQYASABKAlSBnJlY29yZBI1CgZzdGF0\
+      dXMYAiABKAsyHS52ZW5jZWpvLnJlY29yZC52MS5JdGVtU3RhdHVzUgZzdGF0dXMqYwoLRW52aXJvbm1lbnQSGwoXRU5WSVJP\
+      Tk1FTlRfVU5TUEVDSUZJRUQQABIbChdFTlZJUk9OTUVOVF9ERVZFTE9QTUVOVBABEhoKFkVOVklST05NRU5UX1BST0RVQ1RJ\
+      T04QAirkAQoJRmllbGRUeXBlEhoKFkZJRUxEX1RZUEVfVU5TUEVDSUZJRUQQABIVChFGSUVMRF9UWVBFX1NUUklORxABEhQK\
+      EEZJRUxEX1RZUEVfSU5UNjQQAhIVChFGSUVMRF9UWVBFX0RPVUJMRRADEhQKEEZJRUxEX1RZUEVfQllURVMQBBIYChRGSUVM\
+      RF9UWVBFX1RJTUVTVEFNUBAFEhcKE0ZJRUxEX1RZUEVfTE9DQVRJT04QBhIYChRGSUVMRF9UWVBFX1JFRkVSRU5DRRAHEhQK\
+      EEZJRUxEX1RZUEVfQVNTRVQQCCpqCgpQZXJtaXNzaW9uEhoKFlBFUk1JU1NJT05fVU5TUEVDSUZJRUQQABIVChFQRVJNSVNT\
+      SU9OX0NSRUFURRABEhMKD1BFUk1JU1NJT05fUkVBRBACEhQKEFBFUk1JU1NJT05fV1JJVEUQAyrfAgoQU2NoZW1hQ2hhbmdl\
+      S2luZBIiCh5TQ0hFTUFfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIhCh1TQ0hFTUFfQ0hBTkdFX0tJTkRfVFlQRV9BRERF\
+      RBABEiMKH1NDSEVNQV9DSEFOR0VfS0lORF9UWVBFX1JFTU9WRUQQAhIiCh5TQ0hFTUFfQ0hBTkdFX0tJTkRfRklFTERfQURE\
+      RUQQAxIkCiBTQ0hFTUFfQ0hBTkdFX0tJTkRfRklFTERfUkVNT1ZFRBAEEiQKIFNDSEVNQV9DSEFOR0VfS0lORF9JTkRFWF9D\
+      SEFOR0VEEAUSJAogU0NIRU1BX0NIQU5HRV9LSU5EX0dSQU5UX0NIQU5HRUQQBhIjCh9TQ0hFTUFfQ0hBTkdFX0tJTkRfUk9M\
+      RV9DSEFOR0VEEAcSJAogU0NIRU1BX0NIQU5HRV9LSU5EX0ZJRUxEX0NIQU5HRUQQCCpwCg9SZWZlcmVuY2VBY3Rpb24SIAoc\
+      UkVGRVJFTkNFX0FDVElPTl9VTlNQRUNJRklFRBAAEhkKFVJFRkVSRU5DRV9BQ1RJT05fTk9ORRABEiAKHFJFRkVSRU5DRV9B\
+      Q1RJT05fREVMRVRFX1NFTEYQAirYAQoKQ29tcGFyYXRvchIaChZDT01QQVJBVE9SX1VOU1BFQ0lGSUVEEAASFAoQQ09NUEFS\
+      QVRPUl9FUVVBTBABEhgKFENPTVBBUkFUT1JfTk9UX0VRVUFMEAISGAoUQ09NUEFSQVRPUl9MRVNTX1RIQU4QAxIhCh1DT01Q\
+      QVJBVE9SX0xFU1NfVEhBTl9PUl9FUVVBTBAEEhsKF0NPTVBBUkFUT1JfR1JFQVRFUl9USEFOEAUSJAogQ09NUEFSQVRPUl9H\
+      UkVBVEVSX1RIQU5fT1JfRVFVQUwQBiqmAQoKU2F2ZVBvbGljeRIbChdTQVZFX1BPTElDWV9VTlNQRUNJRklFRBAAEioKJlNB\
+      VkVfUE9MSUNZX0lGX1NFUlZFUl9SRUNPUkRfVU5DSEFOR0VEEAESHAoYU0FWRV9QT0xJQ1lfQ0hBTkdFRF9LRVlTEAISGAoU\
+      U0FWRV9QT0xJQ1lfQUxMX0tFWVMQAxIXChNTQVZFX1BPTElDWV9SRVBMQUNFEAQqggEKElpvbmVEZWxldGlvblJlYXNvbhIk\
+      CiBaT05FX0RFTEVUSU9OX1JFQVNPTl9VTlNQRUNJRklFRBAAEiAKHFpPTkVfREVMRVRJT05fUkVBU09OX0RFTEVURUQQARIk\
+      CiBaT05FX0RFTEVUSU9OX1JFQVNPTl9BQ0NFU1NfTE9TVBADKo8BCg9TaGFyZVBlcm1pc3Npb24SIAocU0hBUkVfUEVSTUlT\
+      U0lPTl9VTlNQRUNJRklFRBAAEhkKFVNIQVJFX1BFUk1JU1NJT05fTk9ORRABEh4KGlNIQVJFX1BFUk1JU1NJT05fUkVBRF9P\
+      TkxZEAISHwobU0hBUkVfUEVSTUlTU0lPTl9SRUFEX1dSSVRFEAMquAEKD1BhcnRpY2lwYW50Um9sZRIgChxQQVJUSUNJUEFO\
+      VF9ST0xFX1VOU1BFQ0lGSUVEEAASGgoWUEFSVElDSVBBTlRfUk9MRV9PV05FUhABEiIKHlBBUlRJQ0lQQU5UX1JPTEVfQURN\
+      SU5JU1RSQVRPUhACEiEKHVBBUlRJQ0lQQU5UX1JPTEVfUFJJVkFURV9VU0VSEAMSIAocUEFSVElDSVBBTlRfUk9MRV9QVUJM\
+      SUNfVVNFUhAEKnQKEEFjY2VwdGFuY2VTdGF0dXMSIQodQUNDRVBUQU5DRV9TVEFUVVNfVU5TUEVDSUZJRUQQABIdChlBQ0NF\
+      UFRBTkNFX1NUQVRVU19QRU5ESU5HEAESHgoaQUNDRVBUQU5DRV9TVEFUVVNfQUNDRVBURUQQAipmCgdGaXJlc09uEhgKFEZJ\
+      UkVTX09OX1VOU1BFQ0lGSUVEEAASFQoRRklSRVNfT05fQ1JFQVRJT04QARITCg9GSVJFU19PTl9VUERBVEUQAhIVChFGSVJF\
+      U19PTl9ERUxFVElPThADKroBCgtSZXNldFJlYXNvbhIcChhSRVNFVF9SRUFTT05fVU5TUEVDSUZJRUQQABIeChpSRVNFVF9S\
+      RUFTT05fVE9LRU5fRVhQSVJFRBABEh4KGlJFU0VUX1JFQVNPTl9UT0tFTl9VTktOT1dOEAISLAooUkVTRVRfUkVBU09OX1NF\
+      UlZFUl9SRVNUT1JFRF9GUk9NX0JBQ0tVUBAEEh8KG1JFU0VUX1JFQVNPTl9BQ0NFU1NfQ0hBTkdFRBAFKrQBCgtDbG9zZVJl\
+      YXNvbhIcChhDTE9TRV9SRUFTT05fVU5TUEVDSUZJRUQQABIgChxDTE9TRV9SRUFTT05fU0VSVkVSX0RSQUlOSU5HEAESIAoc\
+      Q0xPU0VfUkVBU09OX1NFU1NJT05fUkVWT0tFRBAEEhgKFENMT1NFX1JFQVNPTl9NQVhfQUdFEAUSKQolQ0xPU0VfUkVBU09O\
+      X1JFUExBQ0VEX0JZX05FV0VSX1NUUkVBTRAGMpIfCg1SZWNvcmRTZXJ2aWNlEmgKD0NyZWF0ZUNvbnRhaW5lchIpLnZlbmNl\
+      am8ucmVjb3JkLnYxLkNyZWF0ZUNvbnRhaW5lclJlcXVlc3QaKi52ZW5jZWpvLnJlY29yZC52MS5DcmVhdGVDb250YWluZXJS\
+      ZXNwb25zZRJfCgxHZXRDb250YWluZXISJi52ZW5jZWpvLnJlY29yZC52MS5HZXRDb250YWluZXJSZXF1ZXN0GicudmVuY2Vq\
+      by5yZWNvcmQudjEuR2V0Q29udGFpbmVyUmVzcG9uc2USZQoOTGlzdENvbnRhaW5lcnMSKC52ZW5jZWpvLnJlY29yZC52MS5M\
+      aXN0Q29udGFpbmVyc1JlcXVlc3QaKS52ZW5jZWpvLnJlY29yZC52MS5MaXN0Q29udGFpbmVyc1Jlc3BvbnNlEmgKD1VwZGF0\
+      ZUNvbnRhaW5lchIpLnZlbmNlam8ucmVjb3JkLnYxLlVwZGF0ZUNvbnRhaW5lclJlcXVlc3QaKi52ZW5jZWpvLnJlY29yZC52\
+      MS5VcGRhdGVDb250YWluZXJSZXNwb25zZRJoCg9EZWxldGVDb250YWluZXISKS52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVD\
+      b250YWluZXJSZXF1ZXN0GioudmVuY2Vqby5yZWNvcmQudjEuRGVsZXRlQ29udGFpbmVyUmVzcG9uc2USVgoJR2V0U2NoZW1h\
+      EiMudmVuY2Vqby5yZWNvcmQudjEuR2V0U2NoZW1hUmVxdWVzdBokLnZlbmNlam8ucmVjb3JkLnYxLkdldFNjaGVtYVJlc3Bv\
+      bnNlEl8KDFVwZGF0ZVNjaGVtYRImLnZlbmNlam8ucmVjb3JkLnYxLlVwZGF0ZVNjaGVtYVJlcXVlc3QaJy52ZW5jZWpvLnJl\
+      Y29yZC52MS5VcGRhdGVTY2hlbWFSZXNwb25zZRJfCgxEZXBsb3lTY2hlbWESJi52ZW5jZWpvLnJlY29yZC52MS5EZXBsb3lT\
+      Y2hlbWFSZXF1ZXN0GicudmVuY2Vqby5yZWNvcmQudjEuRGVwbG95U2NoZW1hUmVzcG9uc2USawoQUmVzZXREZXZlbG9wbWVu\
+      dBIqLnZlbmNlam8ucmVjb3JkLnYxLlJlc2V0RGV2ZWxvcG1lbnRSZXF1ZXN0GisudmVuY2Vqby5yZWNvcmQudjEuUmVzZXRE\
+      ZXZlbG9wbWVudFJlc3BvbnNlElkKCkNyZWF0ZVpvbmUSJC52ZW5jZWpvLnJlY29yZC52MS5DcmVhdGVab25lUmVxdWVzdBol\
+      LnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVpvbmVSZXNwb25zZRJQCgdHZXRab25lEiEudmVuY2Vqby5yZWNvcmQudjEuR2V0\
+      Wm9uZVJlcXVlc3QaIi52ZW5jZWpvLnJlY29yZC52MS5HZXRab25lUmVzcG9uc2USVgoJTGlzdFpvbmVzEiMudmVuY2Vqby5y\
+      ZWNvcmQudjEuTGlzdFpvbmVzUmVxdWVzdBokLnZlbmNlam8ucmVjb3JkLnYxLkxpc3Rab25lc1Jlc3BvbnNlElkKCkRlbGV0\
+      ZVpvbmUSJC52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVab25lUmVxdWVzdBolLnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVpv\
+      bmVSZXNwb25zZRJiCg1Nb2RpZnlSZWNvcmRzEicudmVuY2Vqby5yZWNvcmQudjEuTW9kaWZ5UmVjb3Jkc1JlcXVlc3QaKC52\
+      ZW5jZWpvLnJlY29yZC52MS5Nb2RpZnlSZWNvcmRzUmVzcG9uc2USVgoJR2V0UmVjb3JkEiMudmVuY2Vqby5yZWNvcmQudjEu\
+      R2V0UmVjb3JkUmVxdWVzdBokLnZlbmNlam8ucmVjb3JkLnYxLkdldFJlY29yZFJlc3BvbnNlEmIKDUxvb2t1cFJlY29yZHMS\
+      Jy52ZW5jZWpvLnJlY29yZC52MS5Mb29rdXBSZWNvcmRzUmVxdWVzdBooLnZlbmNlam8ucmVjb3JkLnYxLkxvb2t1cFJlY29y\
+      ZHNSZXNwb25zZRJfCgxRdWVyeVJlY29yZHMSJi52ZW5jZWpvLnJlY29yZC52MS5RdWVyeVJlY29yZHNSZXF1ZXN0GicudmVu\
+      Y2Vqby5yZWNvcmQudjEuUXVlcnlSZWNvcmRzUmVzcG9uc2USXwoMQ291bnRSZWNvcmRzEiYudmVuY2Vqby5yZWNvcmQudjEu\
+      Q291bnRSZWNvcmRzUmVxdWVzdBonLnZlbmNlam8ucmVjb3JkLnYxLkNvdW50UmVjb3Jkc1Jlc3BvbnNlEncKFEZldGNoRGF0\
+      YWJhc2VDaGFuZ2VzEi4udmVuY2Vqby5yZWNvcmQudjEuRmV0Y2hEYXRhYmFzZUNoYW5nZXNSZXF1ZXN0Gi8udmVuY2Vqby5y\
+      ZWNvcmQudjEuRmV0Y2hEYXRhYmFzZUNoYW5nZXNSZXNwb25zZRJrChBGZXRjaFpvbmVDaGFuZ2VzEioudmVuY2Vqby5yZWNv\
+      cmQudjEuRmV0Y2hab25lQ2hhbmdlc1JlcXVlc3QaKy52ZW5jZWpvLnJlY29yZC52MS5GZXRjaFpvbmVDaGFuZ2VzUmVzcG9u\
+      c2USXgoLVXBsb2FkQXNzZXQSJS52ZW5jZWpvLnJlY29yZC52MS5VcGxvYWRBc3NldFJlcXVlc3QaJi52ZW5jZWpvLnJlY29y\
+      ZC52MS5VcGxvYWRBc3NldFJlc3BvbnNlKAESZQoOR2V0QXNzZXRVcGxvYWQSKC52ZW5jZWpvLnJlY29yZC52MS5HZXRBc3Nl\
+      dFVwbG9hZFJlcXVlc3QaKS52ZW5jZWpvLnJlY29yZC52MS5HZXRBc3NldFVwbG9hZFJlc3BvbnNlEmQKDURvd25sb2FkQXNz\
+      ZXQSJy52ZW5jZWpvLnJlY29yZC52MS5Eb3dubG9hZEFzc2V0UmVxdWVzdBooLnZlbmNlam8ucmVjb3JkLnYxLkRvd25sb2Fk\
+      QXNzZXRSZXNwb25zZTABElMKCEdldFVzYWdlEiIudmVuY2Vqby5yZWNvcmQudjEuR2V0VXNhZ2VSZXF1ZXN0GiMudmVuY2Vq\
+      by5yZWNvcmQudjEuR2V0VXNhZ2VSZXNwb25zZRJkCg1FeHBvcnRSZWNvcmRzEicudmVuY2Vqby5yZWNvcmQudjEuRXhwb3J0\
+      UmVjb3Jkc1JlcXVlc3QaKC52ZW5jZWpvLnJlY29yZC52MS5FeHBvcnRSZWNvcmRzUmVzcG9uc2UwARJkCg1JbXBvcnRSZWNv\
+      cmRzEicudmVuY2Vqby5yZWNvcmQudjEuSW1wb3J0UmVjb3Jkc1JlcXVlc3QaKC52ZW5jZWpvLnJlY29yZC52MS5JbXBvcnRS\
+      ZWNvcmRzUmVzcG9uc2UoARJcCgtDcmVhdGVTaGFyZRIlLnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVNoYXJlUmVxdWVzdBom\
+      LnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVNoYXJlUmVzcG9uc2USUwoIR2V0U2hhcmUSIi52ZW5jZWpvLnJlY29yZC52MS5H\
+      ZXRTaGFyZVJlcXVlc3QaIy52ZW5jZWpvLnJlY29yZC52MS5HZXRTaGFyZVJlc3BvbnNlElkKCkxpc3RTaGFyZXMSJC52ZW5j\
+      ZWpvLnJlY29yZC52MS5MaXN0U2hhcmVzUmVxdWVzdBolLnZlbmNlam8ucmVjb3JkLnYxLkxpc3RTaGFyZXNSZXNwb25zZRJc\
+      CgtVcGRhdGVTaGFyZRIlLnZlbmNlam8ucmVjb3JkLnYxLlVwZGF0ZVNoYXJlUmVxdWVzdBomLnZlbmNlam8ucmVjb3JkLnYx\
+      LlVwZGF0ZVNoYXJlUmVzcG9uc2USXAoLRGVsZXRlU2hhcmUSJS52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVTaGFyZVJlcXVl\
+      c3QaJi52ZW5jZWpvLnJlY29yZC52MS5EZWxldGVTaGFyZVJlc3BvbnNlEmsKEFJlc29sdmVTaGFyZUxpbmsSKi52ZW5jZWpv\
+      LnJlY29yZC52MS5SZXNvbHZlU2hhcmVMaW5rUmVxdWVzdBorLnZlbmNlam8ucmVjb3JkLnYxLlJlc29sdmVTaGFyZUxpbmtS\
+      ZXNwb25zZRJcCgtBY2NlcHRTaGFyZRIlLnZlbmNlam8ucmVjb3JkLnYxLkFjY2VwdFNoYXJlUmVxdWVzdBomLnZlbmNlam8u\
+      cmVjb3JkLnYxLkFjY2VwdFNoYXJlUmVzcG9uc2UScQoSQ3JlYXRlU3Vic2NyaXB0aW9uEiwudmVuY2Vqby5yZWNvcmQudjEu\
+      Q3JlYXRlU3Vic2NyaXB0aW9uUmVxdWVzdBotLnZlbmNlam8ucmVjb3JkLnYxLkNyZWF0ZVN1YnNjcmlwdGlvblJlc3BvbnNl\
+      EmgKD0dldFN1YnNjcmlwdGlvbhIpLnZlbmNlam8ucmVjb3JkLnYxLkdldFN1YnNjcmlwdGlvblJlcXVlc3QaKi52ZW5jZWpv\
+      LnJlY29yZC52MS5HZXRTdWJzY3JpcHRpb25SZXNwb25zZRJuChFMaXN0U3Vic2NyaXB0aW9ucxIrLnZlbmNlam8ucmVjb3Jk\
+      LnYxLkxpc3RTdWJzY3JpcHRpb25zUmVxdWVzdBosLnZlbmNlam8ucmVjb3JkLnYxLkxpc3RTdWJzY3JpcHRpb25zUmVzcG9u\
+      c2UScQoSRGVsZXRlU3Vic2NyaXB0aW9uEiwudmVuY2Vqby5yZWNvcmQudjEuRGVsZXRlU3Vic2NyaXB0aW9uUmVxdWVzdBot\
+      LnZlbmNlam8ucmVjb3JkLnYxLkRlbGV0ZVN1YnNjcmlwdGlvblJlc3BvbnNlElwKC0xpc3RGaXJpbmdzEiUudmVuY2Vqby5y\
+      ZWNvcmQudjEuTGlzdEZpcmluZ3NSZXF1ZXN0GiYudmVuY2Vqby5yZWNvcmQudjEuTGlzdEZpcmluZ3NSZXNwb25zZRJxChJB\
+      Y2tub3dsZWRnZUZpcmluZ3MSLC52ZW5jZWpvLnJlY29yZC52MS5BY2tub3dsZWRnZUZpcmluZ3NSZXF1ZXN0Gi0udmVuY2Vq\
+      by5yZWNvcmQudjEuQWNrbm93bGVkZ2VGaXJpbmdzUmVzcG9uc2USWAoJU3Vic2NyaWJlEiMudmVuY2Vqby5yZWNvcmQudjEu\
+      U3Vic2NyaWJlUmVxdWVzdBokLnZlbmNlam8ucmVjb3JkLnYxLlN1YnNjcmliZVJlc3BvbnNlMAFCawoVZGV2LnZlbmNlam8u\
+      cmVjb3JkLnYxUAFaJnZlbmNlam8uZXhhbXBsZS9nZW4vcmVjb3JkL3YxO3JlY29yZHYxqgIRVmVuY2Vqby5SZWNvcmQuVjHq\
+      AhNWZW5jZWpvOjpSZWNvcmQ6OlYxYgZwcm90bzM=
       """,
     dependencies: { [VencejoProtobuf::Google.anyProto, VencejoProtobuf::Google.durationProto, VencejoProtobuf::Google.fieldMaskProto, VencejoProtobuf::Google.timestampProto] }
   )
@@ -8234,6 +8254,501 @@ extension Record {
     }
     public func hash(into hasher: inout Swift::Hasher) {
       hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct ExportRecordsRequest: VencejoProtobuf::Message {
+    /// A database or a zone; a container's private databases are their owners' to
+    /// export.
+    public var parent: Swift::String
+    /// Tells the bytes of files too, before the first record that holds them.
+    public var includeAssets: Swift::Bool
+    /// Of the last progress that came: the export goes on from there.
+    public var pageToken: Swift::String
+    public var unknownFields: VencejoProtobuf::UnknownFields
+
+    public static var messageName: Swift::String { "vencejo.record.v1.ExportRecordsRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
+    public init() {
+      self.parent = ""
+      self.includeAssets = false
+      self.pageToken = ""
+      self.unknownFields = .init()
+    }
+    public init(
+      parent: Swift::String = "",
+      includeAssets: Swift::Bool = false,
+      pageToken: Swift::String = ""
+    ) {
+      self.parent = parent
+      self.includeAssets = includeAssets
+      self.pageToken = pageToken
+      self.unknownFields = .init()
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.parent = reader.string()
+        case 16: self.includeAssets = reader.bool()
+        case 26: self.pageToken = reader.string()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      if self.includeAssets { writer.bool(16, self.includeAssets) }
+      if !self.parent.isEmpty { writer.string(10, self.parent) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.parent != right.parent { return false }
+      if left.includeAssets != right.includeAssets { return false }
+      if left.pageToken != right.pageToken { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.parent)
+      hasher.combine(self.includeAssets)
+      hasher.combine(self.pageToken)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct ExportRecordsResponse: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var payload: Payload?
+      var unknownFields: VencejoProtobuf::UnknownFields
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10:
+            var value = VencejoMessages::Record.Record()
+            if case .record(let old)? = self.payload { value = old }
+            self.payload = nil
+            reader.message(into: &value)
+            self.payload = .record(value)
+          case 18:
+            var value = VencejoMessages::Record.AssetPart()
+            if case .assetPart(let old)? = self.payload { value = old }
+            self.payload = nil
+            reader.message(into: &value)
+            self.payload = .assetPart(value)
+          case 26:
+            var value = VencejoMessages::Record.ExportProgress()
+            if case .progress(let old)? = self.payload { value = old }
+            self.payload = nil
+            reader.message(into: &value)
+            self.payload = .progress(value)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        switch fields.value.payload {
+        case nil: break
+        case .record(let value)?: writer.message(10, value)
+        case .assetPart(let value)?: writer.message(18, value)
+        case .progress(let value)?: writer.message(26, value)
+        }
+      }
+    }
+    var storage: VencejoProtobuf::Boxed<Storage>
+
+    public var payload: Payload? {
+      get { self.storage.value.payload }
+      _modify { yield &self.storage.value.payload }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "vencejo.record.v1.ExportRecordsResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, unknownFields: .init()))
+    }
+    public init(
+      payload: Payload? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(payload: payload, unknownFields: .init()))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      Storage.encode(self.storage.lent, to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+
+    public enum Payload: VencejoProtobuf::OneofValue {
+      case record(VencejoMessages::Record.Record)
+      case assetPart(VencejoMessages::Record.AssetPart)
+      case progress(VencejoMessages::Record.ExportProgress)
+    }
+  }
+
+  /// A stretch of a file that records after it hold.
+  public struct AssetPart: VencejoProtobuf::Message {
+    /// In a file's first part.
+    public var asset: VencejoMessages::Record.Asset?
+    /// At most 1 MiB.
+    public var data: [Swift::UInt8]
+    public var unknownFields: VencejoProtobuf::UnknownFields
+
+    public static var messageName: Swift::String { "vencejo.record.v1.AssetPart" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
+    public init() {
+      self.asset = nil
+      self.data = []
+      self.unknownFields = .init()
+    }
+    public init(
+      asset: VencejoMessages::Record.Asset? = nil,
+      data: [Swift::UInt8] = []
+    ) {
+      self.asset = asset
+      self.data = data
+      self.unknownFields = .init()
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: reader.message(into: &self.asset)
+        case 18: self.data = reader.bytes()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if !self.data.isEmpty { writer.bytes(18, self.data) }
+      if let value = self.asset { writer.message(10, value) }
+    }
+  }
+
+  public struct ExportProgress: VencejoProtobuf::Message {
+    /// Records told by this call so far.
+    public var exportedCount: Swift::Int64
+    public var pageToken: Swift::String
+    /// The last frame.
+    public var done: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
+
+    public static var messageName: Swift::String { "vencejo.record.v1.ExportProgress" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
+    public init() {
+      self.exportedCount = 0
+      self.pageToken = ""
+      self.done = false
+      self.unknownFields = .init()
+    }
+    public init(
+      exportedCount: Swift::Int64 = 0,
+      pageToken: Swift::String = "",
+      done: Swift::Bool = false
+    ) {
+      self.exportedCount = exportedCount
+      self.pageToken = pageToken
+      self.done = done
+      self.unknownFields = .init()
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.exportedCount = reader.int64()
+        case 18: self.pageToken = reader.string()
+        case 24: self.done = reader.bool()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.done { writer.bool(24, self.done) }
+      if !self.pageToken.isEmpty { writer.string(18, self.pageToken) }
+      if self.exportedCount != 0 { writer.int64(8, self.exportedCount) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.exportedCount != right.exportedCount { return false }
+      if left.pageToken != right.pageToken { return false }
+      if left.done != right.done { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.exportedCount)
+      hasher.combine(self.pageToken)
+      hasher.combine(self.done)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  /// A header first.
+  public struct ImportRecordsRequest: VencejoProtobuf::Message {
+    struct Storage: Swift::Sendable {
+      var payload: Payload?
+      var unknownFields: VencejoProtobuf::UnknownFields
+      @inline(never)
+      mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+        while true {
+          let tag = reader.nextTag()
+          switch tag {
+          case 0: return
+          case 10:
+            var value = VencejoMessages::Record.ImportHeader()
+            if case .header(let old)? = self.payload { value = old }
+            self.payload = nil
+            reader.message(into: &value)
+            self.payload = .header(value)
+          case 18:
+            var value = VencejoMessages::Record.Record()
+            if case .record(let old)? = self.payload { value = old }
+            self.payload = nil
+            reader.message(into: &value)
+            self.payload = .record(value)
+          case 26:
+            var value = VencejoMessages::Record.AssetPart()
+            if case .assetPart(let old)? = self.payload { value = old }
+            self.payload = nil
+            reader.message(into: &value)
+            self.payload = .assetPart(value)
+          default: reader.unknown(tag, into: &self.unknownFields)
+          }
+        }
+      }
+      @inline(never)
+      static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
+        writer.unknown(fields.value.unknownFields)
+        switch fields.value.payload {
+        case nil: break
+        case .header(let value)?: writer.message(10, value)
+        case .record(let value)?: writer.message(18, value)
+        case .assetPart(let value)?: writer.message(26, value)
+        }
+      }
+    }
+    var storage: VencejoProtobuf::Boxed<Storage>
+
+    public var payload: Payload? {
+      get { self.storage.value.payload }
+      _modify { yield &self.storage.value.payload }
+    }
+    public var unknownFields: VencejoProtobuf::UnknownFields {
+      get { self.storage.value.unknownFields }
+      _modify { yield &self.storage.value.unknownFields }
+    }
+
+    public static var messageName: Swift::String { "vencejo.record.v1.ImportRecordsRequest" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
+    public init() {
+      self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, unknownFields: .init()))
+    }
+    public init(
+      payload: Payload? = nil
+    ) {
+      self.storage = VencejoProtobuf::Boxed(Storage(payload: payload, unknownFields: .init()))
+    }
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      self.storage.value.decode(from: &reader)
+    }
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      Storage.encode(self.storage.lent, to: &writer)
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      left.storage === right.storage || left.isEncodedLike(right)
+    }
+
+    public enum Payload: VencejoProtobuf::OneofValue {
+      case header(VencejoMessages::Record.ImportHeader)
+      case record(VencejoMessages::Record.Record)
+      case assetPart(VencejoMessages::Record.AssetPart)
+    }
+  }
+
+  public struct ImportHeader: VencejoProtobuf::Message {
+    /// Where the records go, whatever database their names tell of: a zone, or a
+    /// database, in which they keep their zones. Zones that are missing are made.
+    public var parent: Swift::String
+    /// Unspecified means REPLACE.
+    public var savePolicy: VencejoMessages::Record.SavePolicy
+    /// Keeps creator, last_modifier and times as the records have them. For
+    /// administrators.
+    public var preserveSystemFields: Swift::Bool
+    /// Answers what would happen and changes nothing.
+    public var validateOnly: Swift::Bool
+    public var unknownFields: VencejoProtobuf::UnknownFields
+
+    public static var messageName: Swift::String { "vencejo.record.v1.ImportHeader" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
+    public init() {
+      self.parent = ""
+      self.savePolicy = .init(rawValue: 0)
+      self.preserveSystemFields = false
+      self.validateOnly = false
+      self.unknownFields = .init()
+    }
+    public init(
+      parent: Swift::String = "",
+      savePolicy: VencejoMessages::Record.SavePolicy = .init(rawValue: 0),
+      preserveSystemFields: Swift::Bool = false,
+      validateOnly: Swift::Bool = false
+    ) {
+      self.parent = parent
+      self.savePolicy = savePolicy
+      self.preserveSystemFields = preserveSystemFields
+      self.validateOnly = validateOnly
+      self.unknownFields = .init()
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.parent = reader.string()
+        case 16: self.savePolicy = reader.enumeration()
+        case 24: self.preserveSystemFields = reader.bool()
+        case 32: self.validateOnly = reader.bool()
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if self.validateOnly { writer.bool(32, self.validateOnly) }
+      if self.preserveSystemFields { writer.bool(24, self.preserveSystemFields) }
+      if self.savePolicy.rawValue != 0 { writer.enumeration(16, self.savePolicy) }
+      if !self.parent.isEmpty { writer.string(10, self.parent) }
+    }
+    public static func == (left: Self, right: Self) -> Swift::Bool {
+      if left.parent != right.parent { return false }
+      if left.savePolicy != right.savePolicy { return false }
+      if left.preserveSystemFields != right.preserveSystemFields { return false }
+      if left.validateOnly != right.validateOnly { return false }
+      return left.unknownFields == right.unknownFields
+    }
+    public func hash(into hasher: inout Swift::Hasher) {
+      hasher.combine(self.parent)
+      hasher.combine(self.savePolicy)
+      hasher.combine(self.preserveSystemFields)
+      hasher.combine(self.validateOnly)
+      hasher.combine(self.unknownFields)
+    }
+  }
+
+  public struct ImportRecordsResponse: VencejoProtobuf::Message {
+    public var importedCount: Swift::Int64
+    /// Records that were the same already.
+    public var unchangedCount: Swift::Int64
+    public var failedCount: Swift::Int64
+    /// The first 1,000 that failed.
+    public var failures: [VencejoMessages::Record.ImportFailure]
+    public var unknownFields: VencejoProtobuf::UnknownFields
+
+    public static var messageName: Swift::String { "vencejo.record.v1.ImportRecordsResponse" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
+    public init() {
+      self.importedCount = 0
+      self.unchangedCount = 0
+      self.failedCount = 0
+      self.failures = []
+      self.unknownFields = .init()
+    }
+    public init(
+      importedCount: Swift::Int64 = 0,
+      unchangedCount: Swift::Int64 = 0,
+      failedCount: Swift::Int64 = 0,
+      failures: [VencejoMessages::Record.ImportFailure] = []
+    ) {
+      self.importedCount = importedCount
+      self.unchangedCount = unchangedCount
+      self.failedCount = failedCount
+      self.failures = failures
+      self.unknownFields = .init()
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 8: self.importedCount = reader.int64()
+        case 16: self.unchangedCount = reader.int64()
+        case 24: self.failedCount = reader.int64()
+        case 34: reader.message(into: &self.failures)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      writer.message(34, self.failures)
+      if self.failedCount != 0 { writer.int64(24, self.failedCount) }
+      if self.unchangedCount != 0 { writer.int64(16, self.unchangedCount) }
+      if self.importedCount != 0 { writer.int64(8, self.importedCount) }
+    }
+  }
+
+  public struct ImportFailure: VencejoProtobuf::Message {
+    /// The record's name as it was sent.
+    public var record: Swift::String
+    public var status: VencejoMessages::Record.ItemStatus?
+    public var unknownFields: VencejoProtobuf::UnknownFields
+
+    public static var messageName: Swift::String { "vencejo.record.v1.ImportFailure" }
+    public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
+    public init() {
+      self.record = ""
+      self.status = nil
+      self.unknownFields = .init()
+    }
+    public init(
+      record: Swift::String = "",
+      status: VencejoMessages::Record.ItemStatus? = nil
+    ) {
+      self.record = record
+      self.status = status
+      self.unknownFields = .init()
+    }
+    @inline(never)
+    public mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
+      while true {
+        let tag = reader.nextTag()
+        switch tag {
+        case 0: return
+        case 10: self.record = reader.string()
+        case 18: reader.message(into: &self.status)
+        default: reader.unknown(tag, into: &self.unknownFields)
+        }
+      }
+    }
+    @inline(never)
+    public func encode(to writer: inout VencejoProtobuf::WireWriter) {
+      writer.unknown(self.unknownFields)
+      if let value = self.status { writer.message(18, value) }
+      if !self.record.isEmpty { writer.string(10, self.record) }
     }
   }
 }

@@ -223,16 +223,12 @@ private struct ConfigNode {
 
   /// A float, which may stand in a string as well (protobuf's JSON mapping).
   func number() throws(ConfigFault) -> Double {
-<<<<<<< HEAD
     let value: Double? =
-      switch node.kind {
+      switch node {
       case .number(let text), .string(let text): Double(text)
       default: nil
       }
     guard let value, value.isFinite else {
-=======
-    guard case .number(let text) = node, let value = Double(text), value.isFinite else {
->>>>>>> 90aaafe (Compile messages beside the RPC room: VencejoMessages, and service configs without VencejoJSON)
       throw fault("expected a number, not \(node.description)")
     }
     return value
