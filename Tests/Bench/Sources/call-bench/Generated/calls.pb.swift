@@ -23,14 +23,19 @@ extension Calls {
   )
 
   struct Item: VencejoProtobuf::Message {
-    var id: Swift::String = ""
-    var at: Swift::Int64 = 0
-    var body: [Swift::UInt8] = []
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var id: Swift::String
+    var at: Swift::Int64
+    var body: [Swift::UInt8]
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "vencejo.calls.v1.Item" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Calls.callsProto }
-    init() {}
+    init() {
+      self.id = ""
+      self.at = 0
+      self.body = []
+      self.unknownFields = .init()
+    }
     init(
       id: Swift::String = "",
       at: Swift::Int64 = 0,
@@ -39,6 +44,7 @@ extension Calls {
       self.id = id
       self.at = at
       self.body = body
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
@@ -75,20 +81,25 @@ extension Calls {
   }
 
   struct Wanted: VencejoProtobuf::Message {
-    var count: Swift::Int32 = 0
+    var count: Swift::Int32
     /// Bytes of each item's body.
-    var size: Swift::Int32 = 0
-    var unknownFields = VencejoProtobuf::UnknownFields()
+    var size: Swift::Int32
+    var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "vencejo.calls.v1.Wanted" }
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Calls.callsProto }
-    init() {}
+    init() {
+      self.count = 0
+      self.size = 0
+      self.unknownFields = .init()
+    }
     init(
       count: Swift::Int32 = 0,
       size: Swift::Int32 = 0
     ) {
       self.count = count
       self.size = size
+      self.unknownFields = .init()
     }
     @inline(never)
     mutating func decode(from reader: inout VencejoProtobuf::WireReader) {
