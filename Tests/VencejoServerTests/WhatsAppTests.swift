@@ -101,12 +101,16 @@ import VencejoServer
       31/12/23, 21:43 - Ana: \u{200E}Diese Nachricht wurde gelöscht.
       31/12/23, 21:44 - Ana: Hasta luego \u{200E}<Se editó este mensaje.>
       31/12/23, 21:45 - Ana: a < b and c > d
+      31/12/23, 21:46 - Ana: यह संदेश हटा दिया गया है
+      31/12/23, 21:47 - Ana: This message was deleted by admin Ben.
       """)
-    #expect(export.entries.map(\.isDeleted) == [true, true, false, true, false, false])
-    #expect(export.entries.map(\.isEdited) == [false, false, true, false, true, false])
+    #expect(
+      export.entries.map(\.isDeleted) == [true, true, false, true, false, false, true, true])
+    #expect(
+      export.entries.map(\.isEdited) == [false, false, true, false, true, false, false, false])
     #expect(
       export.entries.map(\.text) == [
-        "", "", "See you at 8", "", "Hasta luego", "a < b and c > d",
+        "", "", "See you at 8", "", "Hasta luego", "a < b and c > d", "", "",
       ])
   }
 
@@ -120,14 +124,15 @@ import VencejoServer
       [31/12/23, 21:40:03] Ana: \u{200E}imagen omitida
       [31/12/23, 21:40:04] Ana: \u{200E}Bild weggelassen
       [31/12/23, 21:40:05] Ana: \u{200E}image absente
+      [31/12/23, 21:40:05] Ana: \u{200E}Kontaktkarte ausgelassen
       [31/12/23, 21:40:06] Ana: \u{200E}<附件：00000037-PHOTO.jpg>
       """)
     #expect(
       export.entries.map(\.attachment) == [
         "00000034-report.pdf", "00000035-PHOTO-2023-12-31-21-40-01.jpg", "00000036-PHOTO.jpg", "",
-        "", "", "00000037-PHOTO.jpg",
+        "", "", "", "00000037-PHOTO.jpg",
       ])
-    #expect(export.entries.map(\.text) == ["", "", "the beach", "", "", "", ""])
+    #expect(export.entries.map(\.text) == ["", "", "the beach", "", "", "", "", ""])
     let android = WhatsAppExport(
       """
       31/12/23, 21:40 - Ana: IMG-20231231-WA0001.jpg (archivo adjunto)

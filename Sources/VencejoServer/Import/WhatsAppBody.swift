@@ -138,6 +138,7 @@ struct WhatsAppBody {
 
   private static let leftOutWords = [
     "omitted", "omitid", "omis", "omess", "absent", "assent", "weggelassen", "ausgeschlossen",
+    "ausgelassen",
     "weggelaten",
     "ocultad", "não revelad", "excluíd", "пропущен", "без медиа", "исключен", "pominięt",
     "dahil edilme",
@@ -172,7 +173,9 @@ struct WhatsAppBody {
     "このメッセージは削除されました", "このメッセージを削除しました", "삭제된 메시지입니다", "이 메시지가 삭제되었습니다",
     "تم حذف هذه الرسالة", "لقد حذفت هذه الرسالة", "هذه الرسالة محذوفة", "הודעה זו נמחקה",
     "מחקת הודעה זו",
-    "यह मैसेज मिटाया गया", "यह संदेश हटा दिया गया था", "meddelandet raderades",
+    "यह मैसेज मिटाया गया", "यह संदेश हटा दिया गया था", "यह संदेश हटा दिया गया है",
+    "यह संदेश हटा दिया गया", "आपने यह संदेश हटा दिया", "you deleted this message as admin",
+    "このメッセージは消去されました", "meddelandet raderades",
     "du raderade det här meddelandet",
   ]
 
@@ -181,6 +184,7 @@ struct WhatsAppBody {
     var folded = text.lowercased()
     while let last = folded.last, ".!。".contains(last) { folded.removeLast() }
     return deletedTexts.contains(folded)
+      || folded.hasPrefix("this message was deleted by admin ")
   }
 
   private static let editedWords = [
