@@ -106,6 +106,32 @@ struct RetryTests {
     }
   }
 
+  /// A call that reaches nobody is as good as one that was answered UNAVAILABLE.
+  @Test func soIsACallThatReachesNobody() async throws {
+    let attempts = Attempts()
+    var configuration = Channel.Configuration()
+    configuration.observers = [attempts]
+    configuration.retryPolicy = Self.quick
+    let channel = try Channel("127.0.0.1:1", configuration: configuration)
+    let client = Interop.EchoClient(channel)
+    let error = try await failure { _ = try await client.unary(.init()) }
+    #expect(error?.code == .unavailable && error?.origin == .transport)
+    #expect(attempts.count.load(ordering: .relaxed) == 4)
+    let stream = client.clientStream()
+    stream.finish()
+    _ = try await failure { _ = try await stream.response }
+    #expect(attempts.count.load(ordering: .relaxed) == 8)
+    channel.close()
+    let closed = try await failure { _ = try await client.unary(.init()) }
+    #expect(closed?.code == .unavailable)
+    #expect(attempts.count.load(ordering: .relaxed) == 9)
+  }
+
+  private final class Attempts: RPCObserver {
+    let count = Atomic(0)
+    func attemptBegan(_ call: CallReport) { count.add(1, ordering: .relaxed) }
+  }
+
   @Test func soIsAStreamOfRequests() async throws {
     let flaky = Flaky(failures: 2)
     try await withHarness(services: [flaky]) { harness in

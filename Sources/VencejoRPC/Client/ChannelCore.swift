@@ -107,7 +107,7 @@ final class ChannelCore: @unchecked Sendable {
   }
 
   private func wait(_ call: any PendingCall, unless error: RPCError?) {
-    if let error, !call.waitsForReady { call.abandon(error) } else { waiting.append(call) }
+    if let error, !call.waitsForReady { call.fail(error) } else { waiting.append(call) }
   }
 
   /// One server after the other.
@@ -183,7 +183,7 @@ final class ChannelCore: @unchecked Sendable {
       if call.waitsForReady {
         if !call.isOver { waiting.append(call) }
       } else {
-        call.abandon(error)
+        call.fail(error)
       }
     }
   }

@@ -437,6 +437,12 @@ final class ClientCall: CallCore, StreamHandler, PendingCall, @unchecked Sendabl
 
   // MARK: The end
 
+  /// A retry policy counts for connections that fail as well.
+  func fail(_ error: RPCError) {
+    if phase == .waiting, makesAgain(after: error) { return }
+    abandon(error)
+  }
+
   /// Ends the call for its callers and resets the stream.
   func abandon(_ error: RPCError) {
     guard phase != .done else { return }

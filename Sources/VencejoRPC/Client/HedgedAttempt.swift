@@ -8,6 +8,8 @@ protocol PendingCall: AnyObject {
   func configure()
   /// Opens the stream. False when the connection cannot take one now.
   func open(on connection: HTTP2Connection) -> Bool
+  /// No server could be reached.
+  func fail(_ error: RPCError)
   func abandon(_ error: RPCError)
 }
 
@@ -54,6 +56,8 @@ final class HedgedAttempt: StreamHandler, PendingCall {
       on: connection, handler: self, previousAttempts: number - 1, tally)
     return stream != nil
   }
+
+  func fail(_ error: RPCError) { end(error) }
 
   func abandon(_ error: RPCError) { end(error) }
 
