@@ -230,6 +230,7 @@ public final class HTTP2Connection: @unchecked Sendable {
     stream.heldHeaders = headers.storage
     stream.responseStarted = true
     stream.ending = endStream
+    stream.hasBody = true
     let this = Unmanaged.passRetained(stream)
     let list = headers.storage
     var provider = stream.dataProvider()

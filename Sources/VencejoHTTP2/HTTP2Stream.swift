@@ -69,6 +69,13 @@ public final class HTTP2Stream: @unchecked Sendable {
     set { rare = newValue ? rare | 2 : rare & ~2 }
   }
 
+  /// nghttp2 has been told where the body comes from. A server's stream does so with the first
+  /// bytes: what it keeps for that is a twelfth of a stream at rest.
+  var hasBody: Bool {
+    get { rare & 4 != 0 }
+    set { rare = newValue ? rare | 4 : rare & ~4 }
+  }
+
   init(id: Int32, connection: HTTP2Connection) {
     self.id = id
     self.connection = connection
@@ -94,8 +101,11 @@ public final class HTTP2Stream: @unchecked Sendable {
     } else {
       responseStarted = true
       heldHeaders = list
-      var provider = dataProvider()
-      check(nghttp2_submit_response(connection.session, id, list.fields, list.count, &provider))
+      check(
+        nghttp2_submit_headers(
+          connection.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, nil, list.fields, list.count,
+          nil))
+      if queuedBytes > 0 { resume() }
     }
     connection.markDirty()
   }
@@ -189,7 +199,14 @@ public final class HTTP2Stream: @unchecked Sendable {
   }
 
   private func resume() {
-    if deferred {
+    if !hasBody {
+      guard responseStarted else { return }
+      hasBody = true
+      var provider = dataProvider()
+      check(
+        nghttp2_submit_data(
+          connection.session, UInt8(NGHTTP2_FLAG_END_STREAM.rawValue), id, &provider))
+    } else if deferred {
       deferred = false
       _ = nghttp2_session_resume_data(connection.session, id)
     }

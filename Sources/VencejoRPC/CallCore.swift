@@ -54,6 +54,17 @@ final class CallBuffers: Sendable {
   let outbound = Mutex(CallCore.Outbound())
 }
 
+/// Why a reader waits no longer.
+@usableFromInline
+enum ReaderWake {
+  /// There is a message, or the end.
+  case ready
+  /// Its task was cancelled.
+  case cancelled
+  /// Another one waits already.
+  case taken
+}
+
 // MARK: - Messages that came
 
 extension CallCore {
@@ -63,15 +74,7 @@ extension CallCore {
     var wasCompressed = false
   }
 
-  /// Why a reader waits no longer.
-  enum Wake {
-    /// There is a message, or the end.
-    case ready
-    /// Its task was cancelled.
-    case cancelled
-    /// Another one waits already.
-    case taken
-  }
+  typealias Wake = ReaderWake
 
   struct Inbound {
     var messages: [Received] = []
@@ -197,14 +200,14 @@ extension CallCore {
   }
 
   @inline(never)
-  private final var hasMessage: Bool {
+  final var hasMessage: Bool {
     guard let buffers else { return true }
     return buffers.inbound.withLock { $0.handed != nil || !$0.isEmpty || $0.end != nil }
   }
 
   /// A reader waits from here on, unless it has no need to.
   @inline(never)
-  private final func enter(_ waiter: UnsafeContinuation<Wake, Never>) {
+  final func enter(_ waiter: UnsafeContinuation<Wake, Never>) {
     guard let buffers else { return waiter.resume(returning: .ready) }
     let wake = buffers.inbound.withLock { state -> Wake? in
       if state.handed != nil || !state.isEmpty || state.end != nil { return .ready }

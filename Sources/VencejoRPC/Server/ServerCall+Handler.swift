@@ -1,4 +1,5 @@
 import VencejoHTTP2
+import VencejoProtobuf
 
 /// From a request to its handler, and what comes of it.
 extension ServerCall {
@@ -33,10 +34,13 @@ extension ServerCall {
       let task = Task.immediate(executorPreference: loop) {
         // Not behind another asynchronous function: each costs two looks for an executor.
         do {
-          guard self.connection.host.interceptors.isEmpty, let body = self.entry?.method.body else {
-            return self.handlerReturned(try await self.intercepted())
+          if let streams = self.streams {
+            try await streams.run(
+              RequestStream(call: self), ResponseWriter(call: self), self.inTask())
+            self.handlerReturned(nil)
+          } else {
+            self.handlerReturned(try await self.body(self.inTask()))
           }
-          self.handlerReturned(try await body(ServerContext(call: self)))
         } catch {
           self.handlerFailed(error)
         }
@@ -45,16 +49,46 @@ extension ServerCall {
     } else {
       task = Task {
         do {
-          guard self.connection.host.interceptors.isEmpty, let body = self.entry?.method.body else {
-            return self.handlerReturned(try await self.intercepted())
+          if let streams = self.streams {
+            try await streams.run(
+              RequestStream(call: self), ResponseWriter(call: self), self.inTask())
+            self.handlerReturned(nil)
+          } else {
+            self.handlerReturned(try await self.body(self.inTask()))
           }
-          self.handlerReturned(try await body(ServerContext(call: self)))
         } catch {
           self.handlerFailed(error)
         }
       }
     }
   }
+
+  /// By the handler's task, once, before the handler.
+  @inline(never)
+  private func inTask() -> ServerContext {
+    if buffers != nil { taskID = Self.currentTaskID }
+    return ServerContext(call: self)
+  }
+
+  @inline(never)
+  private var streams: StreamsBody<RawMessage, RawMessage>? {
+    connection.host.interceptors.isEmpty ? entry?.method.streams : nil
+  }
+
+  @inline(never)
+  private var body: @Sendable (ServerContext) async throws -> [UInt8]? {
+    guard connection.host.interceptors.isEmpty, let entry else { return Self.intercepted }
+    return entry.method.body
+  }
+
+  /// Where the current task lies; 0 outside of tasks.
+  private static var currentTaskID: UInt {
+    withUnsafeCurrentTask { $0.map { unsafeBitCast($0, to: UInt.self) } ?? 0 }
+  }
+
+  /// Any thread. Whether the handler's own task asks, none that it began.
+  @inline(never)
+  var isOwnTask: Bool { taskID != 0 && taskID == Self.currentTaskID }
 
   /// By the handler's task, once, before the handler.
   @inline(never)
@@ -87,6 +121,11 @@ extension ServerCall {
   }
 
   /// Runs interceptors and handler. A sealed frame to send, or nothing.
+  @Sendable
+  private static func intercepted(_ context: ServerContext) async throws -> [UInt8]? {
+    try await context.call.intercepted()
+  }
+
   private func intercepted() async throws -> [UInt8]? {
     guard let method = entry?.method else { return nil }
     let transforms = MessageTransforms()

@@ -20,9 +20,13 @@ extension ServerCall {
     }
   }
 
-  func setInitialMetadata(_ metadata: Metadata) { change { $0.initial = metadata } }
+  func setInitialMetadata(_ metadata: Metadata) {
+    if !metadata.isEmpty || extras != nil { change { $0.initial = metadata } }
+  }
 
-  func setTrailingMetadata(_ metadata: Metadata) { change { $0.trailing = metadata } }
+  func setTrailingMetadata(_ metadata: Metadata) {
+    if !metadata.isEmpty || extras != nil { change { $0.trailing = metadata } }
+  }
 
   /// Compresses the messages from now on, if the client can read them and the headers have
   /// not gone.

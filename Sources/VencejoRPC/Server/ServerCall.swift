@@ -33,6 +33,9 @@ final class ServerCall: CallCore, StreamHandler, @unchecked Sendable {
   var deadlineOffset: Int64 = 0
   var timer: LoopTimer?
   var task: Task<Void, Never>?
+  /// The same, as the task itself knows it: written by it before the handler, and read by it and
+  /// what the handler begins.
+  var taskID: UInt = 0
   /// Stands in for a handler.
   var attendant: CallAttendant?
   let extra = Mutex<Extra.Boxed?>(nil)

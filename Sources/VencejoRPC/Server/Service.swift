@@ -56,6 +56,9 @@ public struct ServerMethod: Sendable {
   /// Takes the one request from the call, where there is one; returns the one response as a
   /// sealed frame.
   let body: @Sendable (ServerContext) async throws -> [UInt8]?
+  /// The body of two streams, without the function around it that hides its types: its frame
+  /// would be a part of each idle stream. For calls that nobody intercepts.
+  private(set) var streams: StreamsBody<RawMessage, RawMessage>?
   /// What may begin the call in the body's place, on the loop, when nobody intercepts it.
   var attend: (@Sendable (ServerContext) -> Void)?
 
@@ -72,6 +75,14 @@ public struct ServerMethod: Sendable {
     requestTypeName = Request.messageName
     self.body = body
   }
+}
+
+/// A handler of two streams.
+struct StreamsBody<Request: Message, Response: Message>: Sendable {
+  let run:
+    @Sendable (
+      RequestStream<Request>, ResponseWriter<Response>, ServerContext
+    ) async throws -> Void
 }
 
 extension ServerMethod {
@@ -113,11 +124,16 @@ extension ServerMethod {
         RequestStream<Request>, ResponseWriter<Response>, ServerContext
       ) async throws -> Void
   ) -> ServerMethod {
-    ServerMethod(.bidirectional, path, Request.self) { context in
+    var method = ServerMethod(.bidirectional, path, Request.self) { context in
       try await handler(
         RequestStream(call: context.call), ResponseWriter(call: context.call), context)
       return nil
     }
+    // Both streams are a reference to the call, whatever their messages' types: a function that
+    // takes them is called in the same way for all types. Within a structure it is kept as it is.
+    method.streams = unsafeBitCast(
+      StreamsBody(run: handler), to: StreamsBody<RawMessage, RawMessage>.self)
+    return method
   }
 
   static func decode<Request: Message>(_ bytes: [UInt8]) throws(RPCError) -> Request {
