@@ -68,6 +68,48 @@ struct RestTests {
     }
   }
 
+  /// Reads in a task of its own, which it cancels while it waits.
+  private struct Impatient: Interop.EchoService {
+    func bidirectional(
+      _ stream: RequestStream<Interop.EchoRequest>, _ out: ResponseWriter<Interop.EchoResponse>,
+      _ context: ServerContext
+    ) async throws {
+      var requests = stream.makeAsyncIterator()
+      _ = try await requests.next()
+      let outcome = await withTaskGroup(of: StatusCode?.self) { group in
+        group.addTask {
+          var rest = stream.makeAsyncIterator()
+          do {
+            _ = try await rest.next()
+            return nil
+          } catch {
+            return (error as? RPCError)?.code
+          }
+        }
+        group.cancelAll()
+        return await group.next() ?? nil
+      }
+      try await out.send(.init(index: Int32(outcome?.rawValue ?? -1)))
+      // The handler's own task goes on reading.
+      while let request = try await requests.next() {
+        try await out.send(.init(payload: request.payload))
+      }
+    }
+  }
+
+  @Test func aTaskOfTheHandlersIsCancelledWhileItReads() async throws {
+    try await withHarness(services: [Impatient()]) { harness in
+      let call = harness.echo.bidirectional()
+      var answers = call.makeAsyncIterator()
+      try await call.send(.init())
+      #expect(try await answers.next()?.index == Int32(StatusCode.cancelled.rawValue))
+      try await call.send(.init(payload: [9]))
+      #expect(try await answers.next()?.payload == [9])
+      call.finish()
+      #expect(try await answers.next() == nil)
+    }
+  }
+
   @Test func aHandlerStartsForMetadata() async throws {
     let relay = Relay(true, .pool)
     try await withHarness(services: [relay]) { harness in

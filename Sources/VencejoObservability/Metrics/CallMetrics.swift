@@ -168,10 +168,13 @@ public final class CallMetrics: RPCObserver, MetricSource {
 }
 
 extension CallMetrics.Key: Comparable {
+  /// By what the labels show.
   static func < (left: Self, right: Self) -> Bool {
-    (left.method, left.target, left.status?.rawValue ?? -1)
-      < (right.method, right.target, right.status?.rawValue ?? -1)
+    (left.shown, left.target, left.status?.rawValue ?? -1)
+      < (right.shown, right.target, right.status?.rawValue ?? -1)
   }
+
+  private var shown: Substring { method.drop { $0 == "/" } }
 }
 
 extension CallMetrics.Ended {
