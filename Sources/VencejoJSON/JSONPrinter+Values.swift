@@ -20,7 +20,7 @@ extension JSONPrinter {
       return false
     case .string:
       let bytes = reader.span()
-      guard bytes.isUTF8 else { throw JSONFault(message: "not UTF-8") }
+      guard bytes.isUTF8 else { throw unsayable("not UTF-8") }
       quote(bytes)
       return bytes.isEmpty
     case .bytes:

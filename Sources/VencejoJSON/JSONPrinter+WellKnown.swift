@@ -11,12 +11,12 @@ extension JSONPrinter {
     case .timestamp:
       let (seconds, nanos) = Self.time(&reader)
       guard TimestampText.encode(seconds, nanos, to: &out) else {
-        throw JSONFault(message: "a timestamp outside of the years 1 to 9999")
+        throw unsayable("a timestamp outside of the years 1 to 9999")
       }
     case .duration:
       let (seconds, nanos) = Self.time(&reader)
       guard DurationText.encode(seconds, nanos, to: &out) else {
-        throw JSONFault(message: "a duration that JSON cannot express")
+        throw unsayable("a duration that JSON cannot express")
       }
     case .fieldMask: try mask(&reader)
     case .wrapper: try wrapper(type, pool, &reader)
@@ -52,7 +52,7 @@ extension JSONPrinter {
       }
       let path = String(decoding: reader.span(), as: UTF8.self)
       guard let text = MaskText.encode(path) else {
-        throw JSONFault(message: "the path \"\(path)\" has no JSON form")
+        throw unsayable("the path \"\(path)\" has no JSON form")
       }
       if !isFirst { out.append(UInt8(ascii: ",")) }
       isFirst = false
@@ -142,14 +142,14 @@ extension JSONPrinter {
       if tag == 17 {
         let number = reader.double()
         guard number.isFinite else {
-          throw JSONFault(message: "a google.protobuf.Value that is not finite")
+          throw unsayable("a google.protobuf.Value that is not finite")
         }
         out.append(number.description)
       } else {
         _ = try value(field, tag, pool, &reader)
       }
     }
-    if !isWritten { throw JSONFault(message: "a google.protobuf.Value without a value") }
+    if !isWritten { throw unsayable("a google.protobuf.Value without a value") }
   }
 
   // MARK: Any
@@ -173,7 +173,7 @@ extension JSONPrinter {
     let name = url ?? ""
     guard let type = DescriptorPool.packedType(name, near: pool, types: options.types) else {
       guard let unknown = options.unknownTypes else {
-        throw JSONFault(message: "an Any of unknown type \"\(name)\"")
+        throw unsayable("an Any of unknown type \"\(name)\"")
       }
       unknown.note(name)
       next("@type", &list)
@@ -191,11 +191,14 @@ extension JSONPrinter {
     let outer = isInOrder
     defer { isInOrder = outer }
     isInOrder = false
+    let isFirst = !isDisorderly
     let packed = bytes ?? UnsafeRawBufferPointer(start: nil, count: 0)
     do throws(JSONFault) {
+      if !isFirst { throw .disorder }
       try content(packed, type, &list)
     } catch {
       guard error.isDisorder else { throw error }
+      isDisorderly = true
       out.truncate(to: mark)
       (list, depth, nesting) = before
       isInOrder = true

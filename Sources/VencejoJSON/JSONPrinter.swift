@@ -17,6 +17,9 @@ struct JSONPrinter: ~Copyable {
   /// Whether what is read was written by us, so that the items of a `MessageSet` whose numbers are
   /// known are all of the usual form.
   var isInOrder = false
+  /// Whether something was in disorder: then what an Any packs is brought in order at once. To try
+  /// each as it comes would take twice as long for every Any within another.
+  var isDisorderly = false
 
   init(_ options: JSONOptions, capacity: Int) {
     self.options = options
@@ -42,6 +45,7 @@ struct JSONPrinter: ~Copyable {
     depth = 0
     nesting = 0
     isInOrder = true
+    isDisorderly = true
     if let fault = attempt(try Self.inOrder(bytes, type), type) { throw fault }
   }
 
@@ -75,6 +79,12 @@ struct JSONPrinter: ~Copyable {
 
   static func check(_ reader: borrowing WireReader) throws(JSONFault) {
     if let error = reader.error { throw JSONFault(message: "\(error)") }
+  }
+
+  /// What to throw for a value without a JSON form. The same field may come again, and what it says
+  /// then is what counts: only in order it is known that this is the last word.
+  func unsayable(_ message: String) -> JSONFault {
+    isInOrder ? JSONFault(message: message) : .disorder
   }
 
   // MARK: Messages

@@ -35,4 +35,37 @@ import VencejoProtobuf
         == #"{"@type":"type.googleapis.com/fixture.legacy.Set","[fixture.legacy.Item.item]":{"i":5}}"#
     )
   }
+
+  /// Any within Any, each followed by fields in disorder: in time that does not double with each.
+  @Test func disorderInEachAny() throws {
+    var bytes: [UInt8] = []
+    for _ in 0..<30 {
+      bytes = Fixture.WellKnown(
+        any: .init(
+          typeUrl: "type.googleapis.com/\(Fixture.WellKnown.messageName)", value: bytes)
+      ).serializedBytes()
+      bytes += Fixture.WellKnown(timestamp: .init(seconds: 1)).serializedBytes()
+    }
+    let json = try JSONFormat.encode(wire: bytes, as: Fixture.WellKnown.messageDescriptor())
+    #expect(json.utf8.count > 30 * 60)
+  }
+
+  /// A value without a JSON form does not count when the field comes again, as in C++.
+  @Test func theLastValueCounts() throws {
+    // text: a byte that is not UTF-8, then "a".
+    #expect(
+      try JSONFormat.encode(
+        wire: [0x12, 1, 0xBF, 0x12, 1, 0x61], as: Legacy.Old.messageDescriptor())
+        == #"{"text":"a"}"#)
+    #expect(throws: JSONError.self) {
+      try JSONFormat.encode(
+        wire: [0x12, 1, 0x61, 0x12, 1, 0xBF], as: Legacy.Old.messageDescriptor())
+    }
+    // nanos: 2³¹ - 1, then 0.
+    let nanos: [UInt8] = [0x10, 0xFF, 0xFF, 0xFF, 0xFF, 0x07]
+    let type = try Google.Timestamp.messageDescriptor()
+    #expect(
+      try JSONFormat.encode(wire: nanos + [0x10, 0], as: type) == #""1970-01-01T00:00:00Z""#)
+    #expect(throws: JSONError.self) { try JSONFormat.encode(wire: nanos, as: type) }
+  }
 }
