@@ -21,6 +21,18 @@ final class RecordHub: Sendable {
     var databases: [Int64: Listeners] = [:]
     /// Position of the last commit that was published.
     var head: Int64 = 0
+
+    /// Notes that there is something to read.
+    mutating func wake(
+      _ ids: Set<ObjectIdentifier>, database: Int64, base: Int64,
+      _ woken: inout [ObjectIdentifier: RecordStream]
+    ) {
+      for id in ids {
+        guard let listener = databases[database]?.byStream[id] else { continue }
+        if listener.unread == nil { databases[database]?.byStream[id]?.unread = base }
+        woken[id] = listener.stream
+      }
+    }
   }
 
   private let state = Mutex(State())
@@ -67,15 +79,13 @@ final class RecordHub: Sendable {
       state.head = batch.head
       var woken: [ObjectIdentifier: RecordStream] = [:]
       for event in batch.transactions.joined() {
-        guard let touched = event.payload as? RecordsTouched,
-          let ids = state.databases[touched.database]?.index.concerned(by: touched)
-        else { continue }
-        for id in ids {
-          guard let listener = state.databases[touched.database]?.byStream[id] else { continue }
-          if listener.unread == nil {
-            state.databases[touched.database]?.byStream[id]?.unread = batch.base
-          }
-          woken[id] = listener.stream
+        guard let touched = event.payload as? RecordsTouched else { continue }
+        let own = state.databases[touched.database]?.index.concerned(by: touched) ?? []
+        state.wake(own, database: touched.database, base: batch.base, &woken)
+        for database in touched.otherDatabases {
+          let others =
+            state.databases[database]?.index.concerned(byFiringsOf: touched, in: database) ?? []
+          state.wake(others, database: database, base: batch.base, &woken)
         }
       }
       return Array(woken.values)

@@ -10,7 +10,7 @@ extension RecordServer {
   ) async throws -> Record.CreateSubscriptionResponse {
     try await answering(.record) {
       let caller = try await caller(context)
-      let database = try database(request.parent, caller)
+      let database = try databaseOrShared(request.parent, caller)
       let id = try checking("subscription_id") { () throws(RecordViolation) in
         try SubscriptionID(database: database, subscription: request.subscriptionId)
       }
@@ -51,7 +51,7 @@ extension RecordServer {
   ) async throws -> Record.ListSubscriptionsResponse {
     try await answering(.record) {
       let caller = try await caller(context)
-      let database = try database(request.parent, caller)
+      let database = try databaseOrShared(request.parent, caller)
       return try await store.readRecords(database, caller: caller) {
         .init(
           subscriptions: try $0.subscriptions(in: $1, caller: caller).map {
@@ -122,6 +122,15 @@ extension RecordServer {
     }
   }
 
+  /// A database, or `shared`, which holds subscriptions too.
+  func databaseOrShared(
+    _ name: String, _ caller: RecordCaller
+  ) throws(StoreError) -> DatabaseID {
+    try checking("parent") { () throws(RecordViolation) in
+      try DatabaseID(parsingOrShared: name, caller: caller.user)
+    }
+  }
+
   private func subscription(
     _ name: String, _ caller: RecordCaller
   ) throws(StoreError) -> SubscriptionID {
@@ -136,7 +145,7 @@ extension RecordServer {
   ) throws(StoreError) -> (DatabaseID, SubscriptionID?) {
     let all = "/subscriptions/-"
     if parent.hasSuffix(all) {
-      return (try database(String(parent.dropLast(all.count)), caller), nil)
+      return (try databaseOrShared(String(parent.dropLast(all.count)), caller), nil)
     }
     let id = try checking("parent") { () throws(RecordViolation) in
       try SubscriptionID(parsing: parent, caller: caller.user)

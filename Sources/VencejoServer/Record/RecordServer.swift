@@ -301,7 +301,7 @@ struct RecordServer: Record.RecordService {
     try await answering(.record) {
       let principal = try await authenticator.principal(context)
       let caller = RecordCaller(principal)
-      let database = try database(request.parent, caller)
+      let database = try databaseOrShared(request.parent, caller)
       var subscription = RecordSubscription(
         store: store, hub: hub, streams: streams, configuration: configuration,
         principal: principal, caller: caller,

@@ -57,13 +57,20 @@ public struct FeedIndex<ID: Hashable & Sendable>: Sendable {
     }
   }
 
-  /// Those whom the change concerns.
-  public mutating func concerned(by touched: RecordsTouched) -> Set<ID> {
-    var found = all
-    for address in touched.fired {
+  /// Those who follow a saved subscription that a change in another database fired.
+  public func concerned(byFiringsOf touched: RecordsTouched, in database: Int64) -> Set<ID> {
+    var found: Set<ID> = []
+    for address in touched.fired where address.database == database {
       found.formUnion(
         subscriptions[Address(user: address.user, subscription: address.subscription)] ?? [])
     }
+    return found
+  }
+
+  /// Those whom the change concerns.
+  public mutating func concerned(by touched: RecordsTouched) -> Set<ID> {
+    var found = all
+    found.formUnion(concerned(byFiringsOf: touched, in: touched.database))
     switch touched.change {
     case .zoneDeleted, .accessChanged: return Set(feeds.keys)
     case .zoneCreated: return found

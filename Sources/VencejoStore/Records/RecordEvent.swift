@@ -17,6 +17,11 @@ public struct RecordsTouched: Sendable {
   /// Saved subscriptions that fired.
   var fired: [FiringAddress] = []
 
+  /// Other databases in which subscriptions fired: the shared ones of who takes part.
+  public var otherDatabases: Set<Int64> {
+    fired.isEmpty ? [] : Set(fired.map(\.database)).subtracting([database])
+  }
+
   enum Change: Sendable {
     case record(zone: String, old: StoredRecord?, new: StoredRecord?)
     /// Of interest to all.

@@ -45,6 +45,16 @@ public struct RecordFeed: Sendable {
     guard !targets.isEmpty else {
       throw StoreError(RecordViolation("targets", "name at least one target"))
     }
+    guard
+      !database.isSharedView
+        || targets.allSatisfy({ if case .subscription = $0.target { true } else { false } })
+    else {
+      throw StoreError(
+        RecordViolation(
+          "targets",
+          "of the shared database, follow a saved subscription; zones and queries are followed in"
+            + " the database they are in"))
+    }
     guard targets.count <= Self.maxTargets else {
       throw .tooManyTargets
     }

@@ -25,6 +25,9 @@ public struct DatabaseID: Sendable, Hashable, CustomStringConvertible {
   /// Alias, in requests only, of the caller's own database.
   public static let privateAlias = "private"
 
+  /// Alias, in requests only, of what others share with the caller.
+  public static let sharedAlias = "shared"
+
   public let container: String
   public let database: String
 
@@ -36,7 +39,7 @@ public struct DatabaseID: Sendable, Hashable, CustomStringConvertible {
         "a container identifier is 1 to 128 of A-Z a-z 0-9 . _ - and starts with"
           + " a letter or digit")
     }
-    guard RecordNaming.isDatabase(database) else {
+    guard RecordNaming.isDatabase(database) || RecordNaming.isSharedView(database) else {
       throw RecordViolation("database", "a database is `public`, `private` or `u-{user}`")
     }
     self.container = container
@@ -53,6 +56,19 @@ public struct DatabaseID: Sendable, Hashable, CustomStringConvertible {
     try self.init(parts: parts, caller: caller)
   }
 
+  /// As ``init(parsing:caller:)``, or what others share with the caller: it holds subscriptions,
+  /// and no zones of its own.
+  public init(parsingOrShared name: String, caller: String) throws(RecordViolation) {
+    let parts = RecordNaming.segments(name)
+    guard parts.count == 4, parts[0] == "containers", parts[2] == "databases",
+      parts[3] == Self.sharedAlias || parts[3] == "s-\(caller)"
+    else {
+      try self.init(parsing: name, caller: caller)
+      return
+    }
+    try self.init(container: parts[1], database: "s-\(caller)")
+  }
+
   /// Stands where only a database's key counts.
   static let unnamed = DatabaseID()
 
@@ -63,6 +79,9 @@ public struct DatabaseID: Sendable, Hashable, CustomStringConvertible {
 
   fileprivate init(parts: [String], caller: String) throws(RecordViolation) {
     let database = parts[3] == Self.privateAlias ? "u-\(caller)" : parts[3]
+    guard !RecordNaming.isSharedView(database) else {
+      throw RecordViolation("database", "a database is `public`, `private` or `u-{user}`")
+    }
     try self.init(container: parts[1], database: database)
   }
 
@@ -72,6 +91,8 @@ public struct DatabaseID: Sendable, Hashable, CustomStringConvertible {
   }
 
   public var isPublic: Bool { database == Self.publicName }
+  /// What others share with its owner.
+  public var isSharedView: Bool { RecordNaming.isSharedView(database) }
 
   /// The canonical resource name.
   public var name: String { "containers/\(container)/databases/\(database)" }
@@ -179,6 +200,10 @@ public enum RecordNaming {
     if text == DatabaseID.publicName { return true }
     guard text.utf8.starts(with: "u-".utf8) else { return false }
     return isIdentifier(String(text.dropFirst(2)), limit: 64)
+  }
+
+  static func isSharedView(_ text: String) -> Bool {
+    text.utf8.starts(with: "s-".utf8) && isIdentifier(String(text.dropFirst(2)), limit: 64)
   }
 
   static func isRecord(_ text: String) -> Bool {

@@ -62,6 +62,92 @@ import VencejoRPC
     }
   }
 
+  /// CloudKit's database subscription of the shared database, saved and live.
+  @Test func theSharedDatabaseTellsWhatChangesThere() async throws {
+    try await withWorld { try await sharedDatabase(of: $0) }
+  }
+
+  private func sharedDatabase(of world: World) async throws {
+    let ana = try await world.person("ana")
+    let ben = try await world.person("ben")
+    let shared = "containers/notes/databases/shared"
+    let zone = try await ana.makeZone("z", in: notes)
+    let other = try await ana.makeZone("other", in: notes)
+    func name(_ id: String) -> String { "\(zone.name)/records/\(id)" }
+    _ = try await ana.save(name("top"), ["n": .init(kind: .int64Value(1))])
+    let made = try await ana.records.createShare(
+      .init(
+        parent: notes,
+        share: .init(
+          scope: .rootRecord(name("top")),
+          participants: [.init(user: ben.name, permission: .readWrite)])), ana.options)
+    _ = try await ben.records.acceptShare(.init(name: made.share?.name ?? ""), ben.options)
+    await expect(.invalidArgument, "INVALID_REQUEST", "record.vencejo") {
+      _ = try await ben.records.createSubscription(
+        .init(parent: shared, subscriptionId: "q", subscription: subscription("n > 1")),
+        ben.options)
+    }
+    let saved = try await ben.records.createSubscription(
+      .init(
+        parent: shared, subscriptionId: "s",
+        subscription: .init(
+          kind: .database(.init()), notificationInfo: .init(incrementsBadge: true))), ben.options)
+    let subscription = try #require(saved.subscription?.name)
+    await expect(.invalidArgument, "INVALID_REQUEST", "record.vencejo") {
+      for try await _ in ben.records.subscribe(
+        .init(parent: shared, targets: [.init(targetId: 1, target: .database(true))]),
+        ben.options)
+      {}
+    }
+    let call = ben.records.subscribe(
+      .init(
+        parent: shared,
+        targets: [.init(targetId: 1, target: .subscription("\(shared)/subscriptions/s"))]),
+      ben.options)
+    var frames = call.makeAsyncIterator()
+    guard case .caughtUp? = try await frames.next()?.event else {
+      Issue.record("not caught up")
+      return
+    }
+    // What is not shared, and other zones, are not ben's to hear of.
+    _ = try await ana.save(name("secret"), ["n": .init(kind: .int64Value(1))])
+    _ = try await ana.save("\(other.name)/records/a", ["n": .init(kind: .int64Value(1))])
+    let child = Record.Record(
+      name: name("child"), recordType: "Note", parent: .init(record: name("top")))
+    _ = try await ana.modify(notes, [.init(operation: .save(.init(record: child)))])
+    guard case .firing(let event)? = try await frames.next()?.event,
+      let firing = event.firing
+    else {
+      Issue.record("nothing fired")
+      return
+    }
+    #expect(firing.subscription == subscription && firing.zone == zone.name)
+    #expect(firing.badge == 1 && firing.actor == ana.name)
+    func firings() async throws -> [String] {
+      try await ben.records.listFirings(
+        .init(parent: "\(shared)/subscriptions/-"), ben.options
+      ).firings.map(\.zone)
+    }
+    #expect(try await firings() == [zone.name])
+    // Others hear of what ben does there, and ben does.
+    _ = try await ben.modify(
+      String(zone.name.split(separator: "/").prefix(4).joined(separator: "/")),
+      [
+        .init(
+          operation: .save(
+            .init(
+              record: .init(
+                name: name("child"), recordType: "Note",
+                fields: ["n": .init(kind: .int64Value(2))]), savePolicy: .allKeys)))
+      ])
+    #expect(try await firings().count == 2)
+    _ = try await ben.records.deleteShare(.init(name: made.share?.name ?? ""), ben.options)
+    _ = try await ana.modify(
+      notes, [.save(name("top"), ["n": .init(kind: .int64Value(3))], policy: .allKeys)])
+    #expect(try await firings().count == 2)
+    call.cancel()
+  }
+
   @Test func firingsAndChangedZonesComeLive() async throws {
     try await withWorld { world in
       let ana = try await world.person("ana")

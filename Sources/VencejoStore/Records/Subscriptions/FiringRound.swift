@@ -10,6 +10,14 @@ struct FiringRound {
   private let actor: String
   private var listing: SubscriptionBoard.Listing?
   private var done: Set<Int64> = []
+  /// The databases of those who take part, by zone and share.
+  private var guests: [GuestPlace: [RecordDatabase]] = [:]
+
+  private struct GuestPlace: Hashable {
+    var zone: String
+    /// Nil: of any share.
+    var share: String?
+  }
 
   /// `end` must follow.
   init(
@@ -30,9 +38,8 @@ struct FiringRound {
   mutating func record(
     old: StoredRecord?, new: StoredRecord?, position: Int64
   ) throws(StoreError) -> [FiringAddress] {
-    guard let image = new ?? old, let keys = listing?.matches(old: old, new: new) else {
-      return []
-    }
+    guard let image = new ?? old else { return [] }
+    let keys = listing?.matches(old: old, new: new) ?? []
     let reason: SavedSubscription.Reason = new == nil ? .deletion : old == nil ? .creation : .update
     var fired: [FiringAddress] = []
     for key in keys.sorted() {
@@ -43,11 +50,16 @@ struct FiringRound {
         // it takes out does not, as in CloudKit.
         try query.checked().matches(image), try mayRead(entry, image)
       else { continue }
-      fired.append(try fire(entry, reason, image.id.zone, image, position))
-      if Mutation.fireTwice.isOn { _ = try fire(entry, reason, image.id.zone, image, position) }
+      fired.append(try fire(entry, in: database, reason, image.id.zone, image, position))
+      if Mutation.fireTwice.isOn {
+        _ = try fire(entry, in: database, reason, image.id.zone, image, position)
+      }
       if once { try remove(key) }
     }
-    fired += try place(image.id.zone, reason, type: image.type, position: position)
+    fired += try own(image.id.zone, reason, type: image.type, position: position)
+    for share in Set([old?.share, new?.share].compactMap { $0 }) {
+      fired += try others(image.id.zone, share, reason, type: image.type, position: position)
+    }
     return fired
   }
 
@@ -55,19 +67,59 @@ struct FiringRound {
   mutating func place(
     _ zone: ZoneID, _ reason: SavedSubscription.Reason, type: String?, position: Int64
   ) throws(StoreError) -> [FiringAddress] {
+    try own(zone, reason, type: type, position: position)
+      + others(zone, nil, reason, type: type, position: position)
+  }
+
+  /// For who takes part in a share of the zone.
+  private mutating func others(
+    _ zone: ZoneID, _ share: String?, _ reason: SavedSubscription.Reason, type: String?,
+    position: Int64
+  ) throws(StoreError) -> [FiringAddress] {
+    guard let owner = database.id.owner else { return [] }
+    let place = GuestPlace(zone: zone.zone, share: share)
+    if guests[place] == nil {
+      guests[place] = try transaction.all(
+        """
+        SELECT DISTINCT d.database_key, d.name FROM record_zone z
+          JOIN record_share s USING (zone_key) JOIN record_participant p USING (share_key)
+          JOIN record_database d ON d.container_key = ?1 AND d.name = 's-' || p.user
+        WHERE z.database_key = ?2 AND z.zone = ?3 AND z.deleted = 0 AND p.accepted = 1
+          AND p.user <> ?4 AND d.subscriptions <> 0
+          AND (?5 IS NULL OR s.root = '' OR s.share = ?5)
+          AND CASE p.role WHEN 4 THEN s.public_permission ELSE p.permission END <> ?6
+        """, try transaction.recordContainer(of: database), database.key, zone.zone, owner, share,
+        SharePermission.none.rawValue
+      ) { (key: $0.int(0), name: $0.text(1)) }.compactMap { row in
+        (try? DatabaseID(container: database.id.container, database: row.name)).map {
+          RecordDatabase(id: $0, key: row.key)
+        }
+      }
+    }
+    var fired: [FiringAddress] = []
+    for view in guests[place] ?? [] {
+      guard let listing = try transaction.board.listing(of: view, transaction) else { continue }
+      for key in listing.all.sorted() where !done.contains(key) {
+        guard let entry = listing.entries[key], entry.subscription.waits(for: type) else {
+          continue
+        }
+        done.insert(key)
+        fired.append(try fire(entry, in: view, reason, zone, nil, position))
+      }
+    }
+    return fired
+  }
+
+  private mutating func own(
+    _ zone: ZoneID, _ reason: SavedSubscription.Reason, type: String?, position: Int64
+  ) throws(StoreError) -> [FiringAddress] {
     guard let listing else { return [] }
     var fired: [FiringAddress] = []
     for key in (listing.zones[zone.zone] ?? []).union(listing.all).sorted()
     where !done.contains(key) {
-      guard let entry = listing.entries[key] else { continue }
-      let wanted: String? =
-        switch entry.subscription.kind {
-        case .zone(_, let wanted), .database(let wanted): wanted
-        case .query: nil
-        }
-      guard wanted == nil || type == nil || wanted == type else { continue }
+      guard let entry = listing.entries[key], entry.subscription.waits(for: type) else { continue }
       done.insert(key)
-      fired.append(try fire(entry, reason, zone, nil, position))
+      fired.append(try fire(entry, in: database, reason, zone, nil, position))
     }
     return fired
   }
@@ -100,8 +152,8 @@ struct FiringRound {
   }
 
   private func fire(
-    _ entry: SubscriptionBoard.Entry, _ reason: SavedSubscription.Reason, _ zone: ZoneID,
-    _ record: StoredRecord?, _ position: Int64
+    _ entry: SubscriptionBoard.Entry, in database: RecordDatabase,
+    _ reason: SavedSubscription.Reason, _ zone: ZoneID, _ record: StoredRecord?, _ position: Int64
   ) throws(StoreError) -> FiringAddress {
     let (info, id) = (entry.subscription.info, entry.subscription.id)
     let collapse = record?.fields[info.collapseField].map(FiringText.text)
@@ -137,7 +189,8 @@ struct FiringRound {
       INSERT INTO record_firing(uuid, database_key, user_id, subscription, position, collapse,
         counts, zone, content, fire_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """, uuid, database.key, entry.user,
-      id.subscription, position, collapse, info.incrementsBadge, zone.zone, content.bytes,
+      id.subscription, position, collapse, info.incrementsBadge,
+      database.id.isSharedView ? zone.name : zone.zone, content.bytes,
       transaction.now)
     if let hook = entry.hook {
       var keys = KeysetWriter()
@@ -146,6 +199,17 @@ struct FiringRound {
     }
     if more > 0 { try transaction.keepFew(entry.user, database, id.subscription) }
     return FiringAddress(user: entry.user, database: database.key, subscription: id.subscription)
+  }
+}
+
+extension SavedSubscription {
+  /// Of a zone or a database: whether it hears of records of the type, nil being any.
+  fileprivate func waits(for type: String?) -> Bool {
+    switch kind {
+    case .zone(_, let wanted), .database(let wanted):
+      wanted == nil || type == nil || wanted == type
+    case .query: false
+    }
   }
 }
 

@@ -24,7 +24,7 @@ public struct SubscriptionID: Sendable, Hashable {
     }
     let parent = parts.prefix(4).joined(separator: "/")
     try self.init(
-      database: DatabaseID(parsing: parent, caller: caller), subscription: parts[5])
+      database: DatabaseID(parsingOrShared: parent, caller: caller), subscription: parts[5])
   }
 
   public var name: String { "\(database.name)/subscriptions/\(subscription)" }
@@ -166,6 +166,11 @@ extension SavedSubscription {
     if id.database.isPublic {
       guard case .query = kind else {
         throw violation("kind", "the public database takes query subscriptions only")
+      }
+    }
+    if id.database.isSharedView {
+      guard case .database = kind else {
+        throw violation("kind", "the shared database takes database subscriptions only")
       }
     }
     guard definition.count <= Self.maxBytes, message.count <= Self.maxBytes else {

@@ -140,7 +140,9 @@ extension Firing {
     var reader = KeysetReader(row.blob(3))
     guard let id = row.uuid(0),
       let subscription = try? SubscriptionID(database: database, subscription: row.text(1)),
-      let zone = try? ZoneID(database: database, zone: row.text(2)),
+      // Of the shared database: another's zone, by its full name.
+      let zone = try? database.isSharedView
+        ? ZoneID(parsing: row.text(2), caller: "") : ZoneID(database: database, zone: row.text(2)),
       let number = reader.int(), let reason = SavedSubscription.Reason(rawValue: number),
       let record = reader.text(), let type = reader.text(),
       let fields = reader.raw().flatMap({ RecordCoding.decode($0) }), let title = reader.text(),
