@@ -130,6 +130,21 @@ public struct RecordDatabase: Sendable {
     return limit.map { Array(found.prefix($0)) } ?? found
   }
 
+  /// One page of a query, with what the server read for it.
+  public func explain(
+    _ query: Record.Query, zone: String? = nil, pageSize: Int = 100
+  ) async throws(RPCError) -> Record.QueryRecordsResponse {
+    var request = Record.QueryRecordsRequest()
+    request.parent = zone.map(zoneName) ?? name
+    request.query = query
+    request.pageSize = Int32(clamping: pageSize)
+    request.explain = true
+    let ready = request
+    return try await client.authorized { (options) async throws(RPCError) in
+      try await self.records.queryRecords(ready, options)
+    }
+  }
+
   /// What changed in a zone since a token (empty: ever), with the token for the next time.
   public func changes(
     in zone: String, since token: String = ""

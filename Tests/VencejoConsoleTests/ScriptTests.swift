@@ -181,7 +181,8 @@ extension ScriptTests {
         "sign-up ana \(password)", "use container notes", "zone new work",
         "put Note milk title=\"buy milk\" n=3", "put Note rent title=\"pay the rent\" n=9",
         "put Note call title=\"call Ben\" n=5 ref=>milk at=@2026-11-30T08:15:00Z loc=41.4,2.2",
-        "query Note where n >= 5 order by n desc", "get call", "changes",
+        "query Note where n >= 5 order by n desc", "explain Note where n >= 5 order by n desc",
+        "get call", "changes",
         // Watched in the background; each wait takes the next change.
         "watch query Note where n > 4", "put Note milk n=7", "wait --timeout 20",
         "put Note milk n=1", "wait --timeout 20", "delete call", "wait --timeout 20", "unwatch",
@@ -192,6 +193,8 @@ extension ScriptTests {
       #expect(
         rows.first?.hasPrefix("rent  Note") == true
           && rows.dropFirst().first?.hasPrefix("call") == true)
+      #expect(result.out.contains { $0.hasPrefix("read ") && $0.hasSuffix(" rows for 2 records") })
+      #expect(result.out.contains { $0.contains("SEARCH record_entry USING PRIMARY KEY") })
       #expect(result.out.contains("  loc    41.4,2.2"))
       #expect(result.out.contains("  ref    >milk"))
       #expect(result.out.contains("changed Note milk  n=7  title=\"buy milk\""))

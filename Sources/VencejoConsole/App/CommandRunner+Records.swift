@@ -123,6 +123,14 @@ extension CommandRunner {
       RecordView.table(records.map(translation.row), width: await display.width))
   }
 
+  func explain(_ query: RecordQuery) async throws {
+    let page = try await database.explain(
+      translation.query(query), zone: zone, pageSize: query.limit ?? 100)
+    let explanation = page.explanation ?? .init()
+    if json { return await display.json(JSONLine.text(explanation)) }
+    await display.show(RecordView.explanation(explanation, records: page.records.count))
+  }
+
   func changes(all: Bool) async throws {
     let translation = translation
     let key = database.zoneName(zone)

@@ -124,6 +124,7 @@ actor CommandRunner {
     case .get(let name): try await get(name)
     case .delete(let name): try await delete(name)
     case .query(let query): try await self.query(query)
+    case .explain(let query): try await explain(query)
     case .changes(let all): try await changes(all: all)
     case .watch(let target, let limit): try await watch(target, limit)
     case .unwatch: await unwatch()

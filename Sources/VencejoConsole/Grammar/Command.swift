@@ -23,6 +23,7 @@ enum Command: Sendable, Hashable {
   case get(String)
   case delete(String)
   case query(RecordQuery)
+  case explain(RecordQuery)
   case changes(all: Bool)
 
   case watch(WatchTarget, Limit)

@@ -89,6 +89,18 @@ extension CommandTable {
       .query(try parseQuery(&arguments))
     },
     CommandSpec(
+      name: "explain", usage: "explain TYPE [where …] [order by FIELD [desc], …] [limit N]",
+      summary: "what the server reads for a page of a query",
+      details: """
+        How many rows it read, whether the page had to end before it was full, and each statement \
+        with SQLite's plan of it. A query that is refused says why.
+        """,
+      examples: ["explain Note where n > 3 order by n desc", "explain Note where title = \"x\""],
+      group: .records
+    ) { (arguments: inout Arguments) throws(GrammarError) in
+      .explain(try parseQuery(&arguments))
+    },
+    CommandSpec(
       name: "changes", usage: "changes [--all]",
       summary: "what changed in the zone since you last asked (or ever)",
       examples: ["changes", "changes --all"], group: .records

@@ -36,7 +36,8 @@ struct Completer: Sendable {
     case "zone": return zones
     case "get", "delete": return recordNames
     case "put", "save": return isSecond ? recordTypes : fields.map { $0 + "=" }
-    case "query": return isSecond ? recordTypes : fields + ["where", "order by", "limit", "desc"]
+    case "query", "explain":
+      return isSecond ? recordTypes : fields + ["where", "order by", "limit", "desc"]
     case "watch":
       return isSecond
         ? ["zone", "query"] : recordTypes + zones + fields + ["where", "--count", "--timeout"]

@@ -1,3 +1,4 @@
+import VencejoAPI
 import VencejoTools
 
 /// Records as tables and as lists of fields.
@@ -34,6 +35,28 @@ enum RecordView {
     }
     let saved = row.updated.map { "saved \(time.full($0)), " } ?? ""
     lines.append(StyledText("  \(saved)change tag \(VisibleText.clean(row.changeTag))", .faint))
+    return lines
+  }
+
+  /// What a query reads.
+  static func explanation(
+    _ explanation: Record.QueryExplanation, records: Int
+  ) -> [StyledText] {
+    var lines = [
+      StyledText("read \(explanation.rowsRead) rows for \(records) records", .strong)
+    ]
+    if explanation.cutShort {
+      lines.append(
+        StyledText(
+          "the page ended before it was full: no index has both the condition and the order", .badge
+        ))
+    }
+    for step in explanation.steps {
+      lines.append(StyledText("  " + VisibleText.clean(step.statement), .faint))
+      for line in step.plan.split(separator: "\n") {
+        lines.append(StyledText("    " + VisibleText.clean(String(line))))
+      }
+    }
     return lines
   }
 

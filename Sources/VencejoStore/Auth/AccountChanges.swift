@@ -199,6 +199,7 @@ extension WriteTransaction {
     guard let user else { return false }
     if try purgeMessages(of: user) { return true }
     if try purgeOpinions(of: user) { return true }
+    if try purgeRecords(of: user) { return true }
     try leaveEverything(user)
     try deleteHooks(ofUser: user)
     for table in [

@@ -92,7 +92,7 @@ import VencejoRPC
         parent: shared, subscriptionId: "s",
         subscription: .init(
           kind: .database(.init()), notificationInfo: .init(incrementsBadge: true))), ben.options)
-    let subscription = try #require(saved.subscription?.name)
+    let savedName = try #require(saved.subscription?.name)
     await expect(.invalidArgument, "INVALID_REQUEST", "record.vencejo") {
       for try await _ in ben.records.subscribe(
         .init(parent: shared, targets: [.init(targetId: 1, target: .database(true))]),
@@ -121,7 +121,7 @@ import VencejoRPC
       Issue.record("nothing fired")
       return
     }
-    #expect(firing.subscription == subscription && firing.zone == zone.name)
+    #expect(firing.subscription == savedName && firing.zone == zone.name)
     #expect(firing.badge == 1 && firing.actor == ana.name)
     func firings() async throws -> [String] {
       try await ben.records.listFirings(

@@ -134,6 +134,76 @@ import VencejoSQLite
     }
   }
 
+  /// Every operator with every sort. With its own field's order, or the names', a page costs four
+  /// times its size at most; with another's, what the condition selects is sorted when it is few
+  /// (four times as well), and else the answer is bounded and right.
+  static let operators: [(name: String, field: String, predicate: Predicate)] = [
+    ("=", "group", .comparison(field: "group", .equal, .int64(4))),
+    ("!=", "group", .comparison(field: "group", .notEqual, .int64(4))),
+    ("<", "n", .comparison(field: "n", .lessThan, .int64(2_000))),
+    ("<=", "n", .comparison(field: "n", .lessThanOrEqual, .int64(2_000))),
+    (">", "n", .comparison(field: "n", .greaterThan, .int64(1_000))),
+    (">=", "n", .comparison(field: "n", .greaterThanOrEqual, .int64(1_000))),
+    ("in", "group", .isIn(field: "group", [.int64(1), .int64(2)])),
+    ("begins with", "title", .beginsWith(field: "title", "title 1")),
+    ("contains", "tags", .listContains(field: "tags", [.string("t1")], all: false)),
+    (
+      "contains all", "tags",
+      .listContains(field: "tags", [.string("t1"), .string("x2")], all: true)
+    ),
+    ("search", "text", .search(words: ["number3"], all: true, fields: ["text"])),
+    ("distance", "place", .distance(field: "place", center: center, radiusMeters: 150_000)),
+    ("present", "half", .present(field: "half")),
+    ("not present", "half", .not(.present(field: "half"))),
+    ("creator", "___creator", .comparison(field: "___creator", .equal, .string("ada"))),
+  ]
+
+  @Test func everyOperatorWithEverySort() async throws {
+    let bench = try RecordBench()
+    defer { bench.store.close() }
+    try await Self.fill(bench)
+    let all = try await bench.query(RecordQuery(type: "Note"), pageSize: 1_000)
+    #expect(all.nextPageToken != nil)
+    let sorts: [SortKey] =
+      ["n", "group", "title", "half", "___recordName", "___updateTime"].flatMap {
+        [SortKey($0), SortKey($0, descending: true)]
+      } + [SortKey("place", relativeTo: Self.center)]
+    let pageSize = 50
+    for (name, field, predicate) in Self.operators {
+      var expected: Int?
+      for sort in sorts {
+        let query = RecordQuery(type: "Note", predicate: predicate, sort: [sort])
+        var (token, found, pages, most, plans) = ("", 0, 0, 0, [String]())
+        var last: SortPosition?
+        let plan = try query.checked().plan
+        repeat {
+          let (page, rows, used) = try await measure(bench, query, pageSize, token)
+          found += page.records.count
+          most = max(most, rows)
+          plans += used
+          for record in page.records {
+            let position = SortPosition(of: record, in: plan)
+            if let last { #expect(SortPosition.order(last, position, in: plan) < 0, "\(query)") }
+            last = position
+          }
+          token = page.nextPageToken ?? ""
+          pages += 1
+        } while !token.isEmpty && pages < 400
+        let isOwn = sort.field == field || sort.field == "___recordName"
+        let isOneRange =
+          isOwn && !["in", "contains", "contains all", "present", "creator"].contains(name)
+        let limit = isOneRange ? 4 * pageSize : 2_100
+        #expect(most <= limit, "\(name) by \(sort.field) \(sort.descending) read \(most)")
+        for plan in plans {
+          let isScan = plan.contains("SCAN") && !plan.contains("VIRTUAL TABLE INDEX")
+          #expect(!isScan, "\(name) by \(sort.field): \(plan)")
+        }
+        if let expected { #expect(found == expected, "\(name) by \(sort.field)") }
+        expected = expected ?? found
+      }
+    }
+  }
+
   /// Where no single range has both order and condition, an answer still ends.
   @Test func readsABoundedPartForAnyCondition() async throws {
     let bench = try RecordBench()
