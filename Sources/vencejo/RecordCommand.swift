@@ -14,7 +14,7 @@ enum RecordCommand {
   ]
 
   /// Records of one transaction.
-  private static let batch = 5_000
+  private static let batch = 20_000
   /// Rows up to which they are in the index when the command ends.
   private static let indexedAtOnce = 10_000
 
@@ -114,7 +114,7 @@ enum RecordCommand {
     let store = try Store.open(directory: data)
     defer { store.close() }
     let pending = try await store.read { try $0.pendingRecords() }
-    while try await store.write({ try $0.indexPendingRecords() }) {}
+    while try await store.write({ try $0.indexPendingRecords(step: 20_000) }) {}
     output.line("indexed\t\(pending)")
     return ExitCode.ok
   }
@@ -218,7 +218,7 @@ enum RecordCommand {
       outcome.imported += done.imported
       outcome.refused += done.failures.count
       for failure in done.failures where outcome.refusals.count < 20 {
-        let place = part.rows.firstIndex { $0.id == failure.record }
+        let place = part.ids.firstIndex(of: failure.record)
         outcome.refusals.append(
           .init(line: place.map { lines[$0] } ?? 0, problem: failure.error.message))
       }
@@ -228,10 +228,10 @@ enum RecordCommand {
       let row = try table.nextValues()
       if let row {
         let name = named.map { row.values[$0].map(RecordTable.name) ?? "" }
-        part.rows.append((try record(name ?? UUID.v7().description, row.line, zone), row.values))
+        part.add(try record(name ?? UUID.v7().description, row.line, zone), row.values)
         lines.append(row.line)
       }
-      guard part.rows.count == batch || (row == nil && !part.rows.isEmpty) else {
+      guard part.count == batch || (row == nil && part.count > 0) else {
         if row == nil { break }
         continue
       }
@@ -244,7 +244,7 @@ enum RecordCommand {
           }
         }, lines, rows
       )
-      part.rows = []
+      part.removeAll()
       lines = []
     }
     try await finish()

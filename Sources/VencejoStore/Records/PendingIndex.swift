@@ -18,12 +18,10 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-  /// Records of one step: a commit that no other write has to wait for long.
-  private static let pendingStep = 2_000
-
-  /// Indexes some of the records that wait for it; answers whether there may be more.
+  /// Indexes some of the records that wait for it; answers whether there may be more. A step of
+  /// 2,000 is a commit that no other write has to wait for long; a longer one costs less a record.
   @discardableResult
-  public func indexPendingRecords() throws(StoreError) -> Bool {
+  public func indexPendingRecords(step: Int = 2_000) throws(StoreError) -> Bool {
     let range = try first(
       "SELECT first_key, last_key, zone_key FROM record_pending ORDER BY first_key LIMIT 1"
     ) { (first: $0.int(0), last: $0.int(1), zone: $0.int(2)) }
@@ -37,7 +35,7 @@ extension WriteTransaction {
       """
       SELECT record_key, record_name, type_key, fields, deleted FROM record
       WHERE record_key BETWEEN ? AND ? ORDER BY record_key LIMIT ?
-      """, [range.first, range.last, Self.pendingStep]
+      """, [range.first, range.last, step]
     ) { row in
       last = row.int(0)
       // A damaged record is told to who reads it; the others are still to be found.

@@ -10,20 +10,6 @@ public struct BulkOutcome: Sendable {
   public init() {}
 }
 
-/// Records of one type, as a table has them.
-public struct BulkRows: Sendable {
-  public var type: String
-  /// The fields of its columns.
-  public var fields: [String]
-  /// Each with a value, or none, for every field.
-  public var rows: [(id: RecordID, values: [RecordValue?])] = []
-
-  public init(type: String, fields: [String]) {
-    self.type = type
-    self.fields = fields
-  }
-}
-
 /// When imported records come into the index.
 public enum BulkIndexing: Sendable {
   /// In the same commit.
@@ -57,7 +43,7 @@ extension WriteTransaction {
     _ rows: BulkRows, into id: ZoneID, in database: RecordDatabase, caller: RecordCaller,
     indexing: BulkIndexing
   ) throws(StoreError) -> BulkOutcome {
-    try bulk(rows.rows.count, into: id, in: database, caller, indexing) {
+    try bulk(rows.count, into: id, in: database, caller, indexing) {
       (bulk: inout RecordBulk) throws(StoreError) in
       try bulk.add(rows)
     }
@@ -106,6 +92,8 @@ struct RecordBulk {
     var columns: [String: Column] = [:]
     /// By columns and their forms.
     var shapes: [[Int64]: Shape] = [:]
+    /// Of rows of a table, once one of the form was checked.
+    var forms: [[UInt8]: Shape] = [:]
 
     init(_ name: String, key: Int64) {
       self.name = name
@@ -128,6 +116,18 @@ struct RecordBulk {
     var parent: String
   }
 
+  /// A record that is to be written, with others in one statement.
+  private struct Waiting {
+    var id: RecordID
+    var kind: Kind
+    var blob: [UInt8]
+    var change: Int64
+    /// Which of the import's it is.
+    var at: Int
+    var shape: Shape
+    var system: System
+  }
+
   private let transaction: WriteTransaction
   private let database: RecordDatabase
   private let zone: StoredZone
@@ -135,6 +135,8 @@ struct RecordBulk {
   private let indexing: BulkIndexing
   private let statement: RepeatedStatement
   private let tags: [UInt8]
+  private var waiting: [Waiting] = []
+  private var failures: [(at: Int, record: RecordID, error: StoreError)] = []
   private var change: Int64
   private var at = 0
   private var indexer: RecordIndexer
@@ -161,13 +163,19 @@ struct RecordBulk {
     tags = SecureRandom.bytes(count * Self.tagBytes)
     indexer = RecordIndexer(transaction)
     schema = database.access.schema
-    statement = try transaction.repeated(
-      """
+    statement = try transaction.repeated(Self.insert(Self.together))
+  }
+
+  /// Rows of one statement: its cursors stay at the end of their indexes from row to row.
+  private static let together = 64
+
+  private static func insert(_ rows: Int) -> String {
+    let row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)"
+    return """
       INSERT OR IGNORE INTO record(zone_key, record_name, type_key, fields, change, change_tag,
         created_us, modified_us, creator, modifier, deleted, shape_key, parent)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0, ?11, ?12)
-      """)
-    statement.bind(1, zone.key)
+      VALUES \(repeatElement(row, count: rows).joined(separator: ", "))
+      """
   }
 
   // MARK: Records
@@ -190,15 +198,27 @@ struct RecordBulk {
 
   mutating func add(_ rows: BulkRows) throws(StoreError) {
     let kind = try self.kind(rows.type)
-    let order = rows.fields.indices.sorted { rows.fields[$0] < rows.fields[$1] }
     var columns: [Column] = []
-    for index in order { columns.append(try column(rows.fields[index], of: kind)) }
+    for name in rows.fields { columns.append(try column(name, of: kind)) }
     let system = System(
       created: transaction.now, updated: transaction.now, creator: caller.user,
       modifier: caller.user, parent: "")
     for row in rows.rows {
       try attempt(row.id) { bulk throws(StoreError) in
-        try bulk.add(row.id, kind, columns, order.map { row.values[$0] }, system)
+        guard row.elements <= RecordRules.maxElements else {
+          throw .tooMany("elements in lists of a record", limit: RecordRules.maxElements)
+        }
+        let shape: Shape
+        if let known = kind.forms[row.form] {
+          shape = known
+        } else {
+          let fields = RecordCoding.decode(row.blob) ?? [:]
+          let values = columns.map { fields[$0.name] }
+          _ = try bulk.check(row.id, kind, columns, values)
+          shape = try bulk.shape(Self.form(columns, values), of: kind)
+          kind.forms[row.form] = shape
+        }
+        try bulk.add(row.id, kind, row.blob, shape, system)
       }
     }
   }
@@ -212,12 +232,13 @@ struct RecordBulk {
     } catch {
       switch error.code {
       case .invalidArgument, .failedPrecondition, .alreadyExists:
-        outcome.failures.append((id, error))
+        failures.append((at, id, error))
       default: throw error
       }
     }
     change += 1
     at += 1
+    if waiting.count == Self.together { try flush() }
   }
 
   private mutating func kind(_ name: String) throws(StoreError) -> Kind {
@@ -246,51 +267,107 @@ struct RecordBulk {
   private mutating func add(
     _ id: RecordID, _ kind: Kind, _ columns: [Column], _ values: [RecordValue?], _ system: System
   ) throws(StoreError) {
-    let count = try check(id, kind, columns, values)
-    var writer = RecordCoding.begin(count)
-    var form: [Int64] = []
+    var writer = RecordCoding.begin(try check(id, kind, columns, values))
     for (column, value) in zip(columns, values) {
       guard let value else { continue }
       writer.text(column.name)
       RecordCoding.write(value, to: &writer)
-      if let shape = RecordShape.form(of: value)?.rawValue.asciiValue {
+    }
+    let shape = try self.shape(Self.form(columns, values), of: kind)
+    try add(id, kind, writer.bytes, shape, system)
+  }
+
+  private static func form(_ columns: [Column], _ values: [RecordValue?]) -> [Int64] {
+    var form: [Int64] = []
+    for (column, value) in zip(columns, values) {
+      if let shape = value.flatMap({ RecordShape.form(of: $0) })?.rawValue.asciiValue {
         form.append(column.key << 8 | Int64(shape))
       }
     }
-    guard writer.bytes.count <= RecordRules.maxRecordBytes else {
+    return form
+  }
+
+  private mutating func add(
+    _ id: RecordID, _ kind: Kind, _ blob: [UInt8], _ shape: Shape, _ system: System
+  ) throws(StoreError) {
+    guard blob.count <= RecordRules.maxRecordBytes else {
       throw .tooMany("bytes of a record", limit: RecordRules.maxRecordBytes)
     }
-    let shape = try self.shape(form, of: kind)
-    statement.bind(2, id.record)
-    statement.bind(3, kind.key)
-    statement.bind(4, writer.bytes)
-    statement.bind(5, change)
-    let start = at * Self.tagBytes
-    statement.bind(6, Base64URL.encode(Array(tags[start..<start + Self.tagBytes])))
-    statement.bind(7, system.created)
-    statement.bind(8, system.updated)
-    statement.bind(9, system.creator)
-    statement.bind(10, system.modifier)
-    statement.bind(11, shape.key)
-    statement.bind(12, system.parent)
-    guard try transaction.run(statement) == 1 else {
-      throw StoreError(
-        .alreadyExists, "RECORD_EXISTS", "\(id) is there, or was and is deleted",
-        metadata: ["record": id.name])
+    waiting.append(
+      Waiting(
+        id: id, kind: kind, blob: blob, change: change, at: at, shape: shape, system: system))
+  }
+
+  /// Writes what waits.
+  private mutating func flush() throws(StoreError) {
+    guard let first = waiting.first, let last = waiting.last else { return }
+    let records = waiting
+    waiting.removeAll(keepingCapacity: true)
+    let statement =
+      records.count == Self.together
+      ? self.statement : try transaction.repeated(Self.insert(records.count))
+    var place: Int32 = 0
+    for record in records {
+      statement.bind(place + 1, zone.key)
+      statement.bind(place + 2, record.id.record)
+      statement.bind(place + 3, record.kind.key)
+      statement.bind(place + 4, record.blob)
+      statement.bind(place + 5, record.change)
+      let start = record.at * Self.tagBytes
+      statement.bind(place + 6, Base64URL.encode(Array(tags[start..<start + Self.tagBytes])))
+      statement.bind(place + 7, record.system.created)
+      statement.bind(place + 8, record.system.updated)
+      statement.bind(place + 9, record.system.creator)
+      statement.bind(place + 10, record.system.modifier)
+      statement.bind(place + 11, record.shape.key)
+      statement.bind(place + 12, record.system.parent)
+      place += 12
     }
-    let key = transaction.lastInsertRowID
-    shape.more += 1
-    keys = min(keys?.lowerBound ?? key, key)...max(keys?.upperBound ?? key, key)
-    if indexing == .now {
-      var fields: [(key: Int64, value: RecordValue)] = []
-      for (column, value) in zip(columns, values) {
-        if let value { fields.append((column.key, value)) }
+    let inserted = try transaction.run(statement)
+    // The keys of new rows follow one another.
+    let end = transaction.lastInsertRowID
+    if inserted == records.count, indexing == .later {
+      for record in records { note(record) }
+      extend(end - Int64(inserted) + 1)
+      extend(end)
+      return
+    }
+    let found = try transaction.all(
+      "SELECT change, record_key FROM record WHERE zone_key = ? AND change BETWEEN ? AND ?",
+      zone.key, first.change, last.change
+    ) { ($0.int(0), $0.int(1)) }
+    let written = Dictionary(found) { first, _ in first }
+    for record in records {
+      guard let key = written[record.change] else {
+        failures.append(
+          (
+            record.at, record.id,
+            StoreError(
+              .alreadyExists, "RECORD_EXISTS", "\(record.id) is there, or was and is deleted",
+              metadata: ["record": record.id.name])
+          ))
+        continue
       }
-      entries.add(key: key, name: id.record, type: kind.key, fields)
+      note(record)
+      extend(key)
+      guard indexing == .now else { continue }
+      var fields: [(key: Int64, value: RecordValue)] = []
+      for (name, value) in RecordCoding.decode(record.blob) ?? [:] {
+        fields.append((try indexer.word(name), value))
+      }
+      entries.add(key: key, name: record.id.record, type: record.kind.key, fields)
     }
+  }
+
+  private mutating func note(_ record: Waiting) {
+    record.shape.more += 1
     usage.records += 1
-    usage.recordBytes += Int64(writer.bytes.count)
+    usage.recordBytes += Int64(record.blob.count)
     outcome.imported += 1
+  }
+
+  private mutating func extend(_ key: Int64) {
+    keys = min(keys?.lowerBound ?? key, key)...max(keys?.upperBound ?? key, key)
   }
 
   /// What a save would be refused for; answers how many fields there are. A field that is new
@@ -356,6 +433,8 @@ struct RecordBulk {
   }
 
   mutating func finish() throws(StoreError) -> BulkOutcome {
+    try flush()
+    outcome.failures = failures.sorted { $0.at < $1.at }.map { ($0.record, $0.error) }
     switch indexing {
     case .now: try entries.write(transaction, zone: zone.key)
     case .later:

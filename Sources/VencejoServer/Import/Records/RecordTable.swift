@@ -154,7 +154,9 @@ package struct RecordTable {
         values.append(nil)
         continue
       }
-      switch value(cells[index], columns[index]) {
+      switch value(
+        cells[index], columns[index].type, isList: columns[index].isList, columns[index].field)
+      {
       case .success(let value): values.append(value)
       case .failure(let violation):
         note(line, "\(columns[index].title): \(violation.description)")
@@ -165,23 +167,20 @@ package struct RecordTable {
   }
 
   private func value(
-    _ cell: Cell, _ column: Column
+    _ cell: Cell, _ type: ColumnType, isList: Bool, _ field: String
   ) -> Result<RecordValue?, RecordViolation> {
     switch cell {
     case .none: return .success(nil)
     case .text(let text), .string(let text):
-      if text.isEmpty, column.type != .string { return .success(nil) }
-      guard let value = column.type.value(text) else {
-        return .failure(
-          RecordViolation(column.field, "'\(text.prefix(40))' is no \(column.type.name)"))
+      if text.isEmpty, type != .string { return .success(nil) }
+      guard let value = type.value(text) else {
+        return .failure(RecordViolation(field, "'\(text.prefix(40))' is no \(type.name)"))
       }
-      return .success(column.isList ? .list([value]) : value)
+      return .success(isList ? .list([value]) : value)
     case .list(let cells):
       var values: [RecordValue] = []
-      var single = column
-      single.isList = false
       for cell in cells {
-        switch value(cell, single) {
+        switch value(cell, type, isList: false, field) {
         case .success(let value): if let value { values.append(value) }
         case .failure(let violation): return .failure(violation)
         }
