@@ -17,8 +17,8 @@ extension Record {
   ///   containers/{container}/databases/{database}/shares/{share}
   /// {database} is `public`, or `u-{user}` for a user's private database. In
   /// requests `private` stands for the caller's own database, and in ListZones,
-  /// FetchDatabaseChanges and ListShares `shared` for what others share with the
-  /// caller. Answers always carry the canonical name, so one record has one name
+  /// FetchDatabaseChanges, ListShares, Subscribe and rpcs of saved subscriptions
+  /// `shared` for what others share with the caller. Answers always carry the canonical name, so one record has one name
   /// for its owner and for every participant.
   ///
   /// Versions
@@ -109,8 +109,8 @@ extension Record {
   ///   containers/{container}/databases/{database}/shares/{share}
   /// {database} is `public`, or `u-{user}` for a user's private database. In
   /// requests `private` stands for the caller's own database, and in ListZones,
-  /// FetchDatabaseChanges and ListShares `shared` for what others share with the
-  /// caller. Answers always carry the canonical name, so one record has one name
+  /// FetchDatabaseChanges, ListShares, Subscribe and rpcs of saved subscriptions
+  /// `shared` for what others share with the caller. Answers always carry the canonical name, so one record has one name
   /// for its owner and for every participant.
   ///
   /// Versions

@@ -6162,9 +6162,9 @@ extension Record {
 
     public enum Kind: VencejoProtobuf::OneofValue {
       case query(VencejoMessages::Record.QuerySubscription)
-      /// Not in the public database.
+      /// In the caller's own database.
       case zone(VencejoMessages::Record.ZoneSubscription)
-      /// Not in the public database.
+      /// Not in the public database; the only kind in the shared one.
       case database(VencejoMessages::Record.DatabaseSubscription)
     }
   }
