@@ -238,8 +238,10 @@ extension Round {
   private func useInvite(_ user: Int) async throws {
     guard let invite = model.invites.randomElement(using: &random) else { return }
     let request = unique("request")
+    // Nobody is let in where nobody is left.
     let isGone =
-      model.chats[invite.chat] == nil || (invite.isRevoked && !model.isIn(user, invite.chat))
+      !model.isIn(user, invite.chat)
+      && (invite.isRevoked || !people.indices.contains { model.isIn($0, invite.chat) })
     let reason = try await attempt("\(user) joins \(invite.chat)") { client in
       _ = try await client.joinChat(
         .with {

@@ -316,6 +316,23 @@ import VencejoSQLite
     #expect(await join(open.code, dan) == "INVITE_NOT_FOUND")
   }
 
+  @Test(arguments: [false, true])
+  func anInviteOfThoseWhoLeftLeadsNowhere(needsApproval: Bool) async throws {
+    let people = try await world.users("ana", "ben")
+    let (ana, ben) = (people[0], people[1])
+    let chat = try await world.chat(.group, ana)
+    let invite = try await world.write {
+      try $0.createInvite(
+        to: chat.id, expireTime: nil, maxUses: 0, needsApproval: needsApproval, by: ana.key)
+    }
+    try await world.write { _ = try $0.leaveChat(chat.id, by: ana.key) }
+    for user in [ana, ben] {
+      #expect(
+        await world.refused { _ = try $0.joinChat(code: invite.code, by: user.key) }
+          == "INVITE_NOT_FOUND")
+    }
+  }
+
   @Test func aDeletedChatIsGoneForEverybody() async throws {
     let people = try await world.users("ana", "ben")
     let (ana, ben) = (people[0], people[1])

@@ -227,7 +227,7 @@ extension WriteTransaction {
     try run("UPDATE invite SET revoke_us = ? WHERE invite_id = ?", now, invite.key)
   }
 
-  /// Joins a chat by an invite, or asks to.
+  /// Joins a chat by an invite, or asks to. An invite to a chat that all have left leads nowhere.
   ///
   /// - Throws: `INVITE_NOT_FOUND`, `USER_BANNED`, `CHAT_FULL`.
   public func joinChat(code: String, by user: Int64) throws(StoreError) -> JoinOutcome {
@@ -244,6 +244,9 @@ extension WriteTransaction {
     guard old?.state != .banned else {
       throw StoreError(.permissionDenied, "USER_BANNED", "you were banned from this chat")
     }
+    // A chat that all have left is nobody's to let people into, or to be asked.
+    let lives = try first("SELECT 1 FROM member WHERE chat_id = ? AND state = 1", key) { _ in true }
+    guard lives == true else { throw Self.inviteNotFound }
     if invite.needsApproval {
       try run(
         """
