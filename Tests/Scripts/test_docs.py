@@ -34,7 +34,7 @@ class Docs(unittest.TestCase):
         prefixes = tuple(word for word, more in told if more)
         # The operator's, who reads them where the program runs.
         operator = ("DATA_FOLDER_", "BACKUP_", "NEWER_SCHEMA", "NOT_A_DATABASE", "NO_THREAD",
-                    "SERVER_SILENT")
+                    "SERVER_SILENT", "FILE_UNREADABLE")
         missing, found = [], 0
         for room in ("VencejoStore", "VencejoServer"):
             for path in (stubs.TOP / "Sources" / room).rglob("*.swift"):
