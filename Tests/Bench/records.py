@@ -244,7 +244,8 @@ async def live_saves(o, home):
             channels.append(grpc.aio.insecure_channel(
                 server.address, options=[("grpc.use_local_subchannel_pool", 1)]))
         answer = await auth.SignIn(auth_pb2.SignInRequest(
-            identifier=f"writer{session % 8}", password="password"))
+            password=auth_pb2.PasswordCredential(
+                identifier=f"writer{session % 8}", password="password")))
         meta = (("authorization", f"Bearer {answer.tokens.access_token}"),)
         other = record_grpc.RecordServiceStub(channels[-1])
         tasks += [asyncio.create_task(follow(other, meta, session * 8 + number))
