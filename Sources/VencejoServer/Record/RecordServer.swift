@@ -269,12 +269,11 @@ struct RecordServer: Record.RecordService {
       let id = try zone(request.parent, "parent", caller)
       let size = try pageSize(request.pageSize)
       return try await store.readRecords(id.database, caller: caller) { transaction, database in
-        let position = try transaction.tokens.position(
+        let place = try transaction.tokens.place(
           ofChangeToken: request.changeToken, id, now: transaction.now)
         let changes = try transaction.zoneChanges(
-          transaction.recordZone(id, in: database), in: database, after: position,
-          types: request.recordTypes,
-          pageSize: size, caller: caller)
+          transaction.recordZone(id, in: database), in: database, after: place.position,
+          since: place.since, types: request.recordTypes, pageSize: size, caller: caller)
         var response = Record.FetchZoneChangesResponse()
         let keys = request.desiredKeys?.keys
         response.changes = changes.changes.map { change in
@@ -284,7 +283,7 @@ struct RecordServer: Record.RecordService {
           }
         }
         response.changeToken = transaction.tokens.changeToken(
-          id, position: changes.position, now: transaction.now)
+          id, position: changes.position, since: changes.since, now: transaction.now)
         response.moreComing = changes.moreComing
         response.lastRequestId = changes.lastRequestID
         return response

@@ -43,9 +43,10 @@ public struct TokenAuthority: Sendable {
   }
 
   /// A resume token for `position`; `binding` is what it shall be good for only (a container, a
-  /// hash of targets), empty for chats.
+  /// hash of targets), empty for chats. `since`: of a walk from the beginning that is under way, the
+  /// position it knows everything of that is gone up to.
   public func resumeToken(
-    _ kind: ResumeKind, position: Int64, now: Int64, binding: [UInt8] = []
+    _ kind: ResumeKind, position: Int64, since: Int64? = nil, now: Int64, binding: [UInt8] = []
   ) -> String {
     var writer = KeysetWriter()
     writer.raw(history)
@@ -55,6 +56,7 @@ public struct TokenAuthority: Sendable {
     writer.int(position)
     writer.int(now / Self.microsecondsPerDay)
     writer.raw(binding)
+    if let since, since != position { writer.int(since) }
     return seal(kind.rawValue, writer.bytes)
   }
 
@@ -62,16 +64,28 @@ public struct TokenAuthority: Sendable {
   public func position(
     ofResumeToken text: String, _ kind: ResumeKind, now: Int64, binding: [UInt8] = []
   ) throws(Refusal) -> Int64 {
+    try place(ofResumeToken: text, kind, now: now, binding: binding).position
+  }
+
+  /// The same with what a walk from the beginning knows; the position itself of other tokens.
+  func place(
+    ofResumeToken text: String, _ kind: ResumeKind, now: Int64, binding: [UInt8] = []
+  ) throws(Refusal) -> (position: Int64, since: Int64) {
     guard let (sealedKind, body) = unseal(text, limit: 1024) else { throw .forged }
     guard sealedKind == kind.rawValue else { throw .mismatch }
     var reader = KeysetReader(body)
     guard let origin = reader.raw(), reader.int() == 1, reader.int() == 0,
-      let position = reader.int(), let day = reader.int(), let bound = reader.raw(), reader.isAtEnd
+      let position = reader.int(), let day = reader.int(), let bound = reader.raw()
     else { throw .forged }
+    var since = position
+    if !reader.isAtEnd {
+      guard let known = reader.int(), reader.isAtEnd else { throw .forged }
+      since = known
+    }
     guard origin == history else { throw .otherHistory }
     guard bound == binding else { throw .mismatch }
     guard now / Self.microsecondsPerDay - day <= Int64(Self.lifetimeDays) else { throw .expired }
-    return position
+    return (position, since)
   }
 
   /// A page token that continues at `keyset`, for requests whose other arguments are

@@ -12,6 +12,10 @@ public struct ZoneChanges: Sendable {
   public var changes: [RecordChange]
   /// Continue from here.
   public var position: Int64
+  /// What was deleted, or left the caller's shares, up to here need not be told: a walk from the
+  /// beginning began when it was so already. It goes on however old the records are that it has
+  /// come to.
+  public var since: Int64 = 0
   public var moreComing: Bool
   /// The request_id of the caller's last ModifyRecords in the zone; or empty.
   public var lastRequestID: String
@@ -99,8 +103,8 @@ extension ReadTransaction {
   /// - Throws: `CHANGE_TOKEN_EXPIRED` when tombstones since then may be gone,
   ///   `NO_FETCH_CHANGES` in a zone without that capability.
   public func zoneChanges(
-    _ zone: StoredZone, in database: RecordDatabase, after position: Int64, types: [String],
-    pageSize: Int, caller: RecordCaller
+    _ zone: StoredZone, in database: RecordDatabase, after position: Int64, since: Int64? = nil,
+    types: [String], pageSize: Int, caller: RecordCaller
   ) throws(StoreError) -> ZoneChanges {
     guard zone.fetchesChanges else {
       throw StoreError(
@@ -112,14 +116,30 @@ extension ReadTransaction {
       throw .tooMany("record_types", limit: Predicate.maxValues)
     }
     let head = try head()
-    if case .shared(let parts) = database.access.scope {
-      return try sharedZoneChanges(
-        zone, parts, after: position, types: types, pageSize: pageSize, caller: caller)
-    }
+    let known = position == 0 ? head : since ?? position
     // A position that was never reached: the database went back without telling.
-    guard position == 0 || (position >= zone.tombstoneFloor && position <= head) else {
-      throw .changeTokenExpired
+    guard position <= head, known <= head else { throw .changeTokenExpired }
+    var floor = zone.tombstoneFloor
+    var changes: ZoneChanges
+    if case .shared(let parts) = database.access.scope {
+      floor = max(floor, try accessChange(of: caller.user, zone: zone.key))
+      guard position == 0 || known >= floor else { throw .changeTokenExpired }
+      changes = try sharedZoneChanges(
+        zone, parts, after: position, types: types, pageSize: pageSize, caller: caller)
+    } else {
+      guard position == 0 || known >= floor else { throw .changeTokenExpired }
+      changes = try ownZoneChanges(
+        zone, after: position, types: types, pageSize: pageSize, caller: caller)
     }
+    changes.since = max(known, changes.position)
+    return changes
+  }
+
+  private func ownZoneChanges(
+    _ zone: StoredZone, after position: Int64, types: [String], pageSize: Int,
+    caller: RecordCaller
+  ) throws(StoreError) -> ZoneChanges {
+    let head = try head()
     // One more than asked for, to know whether there are more.
     var text = SQLText(
       "SELECT \(QuerySQL.columns) FROM \(QuerySQL.tables) WHERE r.zone_key = ? AND r.change > ?",

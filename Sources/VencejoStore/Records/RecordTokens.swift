@@ -1,7 +1,9 @@
 extension TokenAuthority {
-  /// A token for fetching a zone's changes after `position`.
-  public func changeToken(_ zone: ZoneID, position: Int64, now: Int64) -> String {
-    resumeToken(.record, position: position, now: now, binding: Self.binding(zone))
+  /// A token for fetching a zone's changes after `position`; `since` as ``ZoneChanges/since``.
+  public func changeToken(
+    _ zone: ZoneID, position: Int64, since: Int64? = nil, now: Int64
+  ) -> String {
+    resumeToken(.record, position: position, since: since, now: now, binding: Self.binding(zone))
   }
 
   /// A token of a whole database, as a query gives it out: good for fetching the
@@ -98,9 +100,16 @@ extension TokenAuthority {
   public func position(
     ofChangeToken text: String, _ zone: ZoneID, now: Int64
   ) throws(StoreError) -> Int64 {
-    guard !text.isEmpty else { return 0 }
+    try place(ofChangeToken: text, zone, now: now).position
+  }
+
+  /// The same with ``ZoneChanges/since``.
+  public func place(
+    ofChangeToken text: String, _ zone: ZoneID, now: Int64
+  ) throws(StoreError) -> (position: Int64, since: Int64) {
+    guard !text.isEmpty else { return (0, 0) }
     do throws(Refusal) {
-      return try position(
+      return try place(
         of: text, bindings: [Self.binding(zone), Self.binding(zone.database)], now: now)
     } catch {
       switch error {
@@ -124,9 +133,15 @@ extension TokenAuthority {
   private func position(
     of text: String, bindings: [[UInt8]], now: Int64
   ) throws(Refusal) -> Int64 {
+    try place(of: text, bindings: bindings, now: now).position
+  }
+
+  private func place(
+    of text: String, bindings: [[UInt8]], now: Int64
+  ) throws(Refusal) -> (position: Int64, since: Int64) {
     for binding in bindings {
       do throws(Refusal) {
-        return try position(ofResumeToken: text, .record, now: now, binding: binding)
+        return try place(ofResumeToken: text, .record, now: now, binding: binding)
       } catch {
         guard error == .mismatch else { throw error }
       }

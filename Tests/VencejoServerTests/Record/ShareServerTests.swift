@@ -8,6 +8,38 @@ import VencejoRPC
   private let notes = "containers/notes/databases/private"
   private let shared = "containers/notes/databases/shared"
 
+  /// All of it was there before ben was: page by page.
+  @Test func aLargeShareIsFetchedToItsEnd() async throws {
+    try await withWorld { world in
+      let ana = try await world.person("ana")
+      let ben = try await world.person("ben")
+      let zone = try await ana.makeZone("z", in: notes)
+      _ = try await ana.modify(notes, (0..<20).map { .save("\(zone.name)/records/r\($0)", [:]) })
+      let made = try await ana.records.createShare(
+        .init(
+          parent: notes,
+          share: .init(
+            scope: .zone(zone.name),
+            participants: [.init(user: ben.name, permission: .readOnly)])), ana.options)
+      _ = try await ben.records.acceptShare(.init(name: made.share?.name ?? ""), ben.options)
+      var names: Set<String> = []
+      var token = ""
+      for page in 1...5 {
+        let changes = try await ben.records.fetchZoneChanges(
+          .init(parent: zone.name, changeToken: token, pageSize: 4), ben.options)
+        for change in changes.changes {
+          if case .changed(let record)? = change.change { names.insert(record.name) }
+        }
+        token = changes.changeToken
+        #expect(changes.moreComing == (page < 5))
+      }
+      #expect(names.count == 20)
+      let after = try await ben.records.fetchZoneChanges(
+        .init(parent: zone.name, changeToken: token), ben.options)
+      #expect(after.changes.isEmpty)
+    }
+  }
+
   @Test func aFolderIsSharedFollowedAndTakenBack() async throws {
     try await withWorld { world in
       let ana = try await world.person("ana")

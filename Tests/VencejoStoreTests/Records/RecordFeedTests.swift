@@ -67,6 +67,49 @@ import Testing
     #expect(try await bench.save([bench.record("a")])[0].saved != nil)
   }
 
+  /// However old what it comes to is: a walk knows of what is gone since it began.
+  @Test func aWalkFromTheBeginningEnds() async throws {
+    let clock = ManualClock()
+    let bench = try RecordBench { $0.clock = { clock.now } }
+    defer { bench.store.close() }
+    try await bench.makeZone()
+    try await bench.save(try (0..<9).map { try bench.record("r\($0)") })
+    try await bench.save([bench.record("gone")])
+    try await bench.modify(
+      ModifyBatch(operations: [.delete(bench.id("gone"), changeTag: "", allowMissing: false)]))
+    clock.advance(seconds: 31 * 86_400)
+    try await bench.store.write { _ = try $0.pruneTombstones() }
+    var names: [String] = []
+    var (position, since) = (Int64(0), Int64(0))
+    for _ in 0..<5 {
+      let page = try await bench.store.readRecords(bench.database, caller: bench.caller) {
+        [zone = bench.zone, caller = bench.caller, position, since] transaction, database in
+        // As the client has it: through a token.
+        let token = transaction.tokens.changeToken(
+          zone, position: position, since: since, now: transaction.now)
+        let place =
+          position == 0
+          ? (0, 0)
+          : try transaction.tokens.place(ofChangeToken: token, zone, now: transaction.now)
+        return try transaction.zoneChanges(
+          transaction.recordZone(zone, in: database), in: database, after: place.0,
+          since: place.1, types: [], pageSize: 2, caller: caller)
+      }
+      names += page.names
+      (position, since) = (page.position, page.since)
+      #expect(page.moreComing == (names.count < 9))
+    }
+    #expect(names == (0..<9).map { "r\($0)" })
+    // What is gone before a token is not known to its walk.
+    await #expect(throws: StoreError.changeTokenExpired) {
+      try await bench.store.readRecords(bench.database, caller: bench.caller) {
+        [zone = bench.zone, caller = bench.caller] in
+        try $0.zoneChanges(
+          $0.recordZone(zone, in: $1), in: $1, after: 3, types: [], pageSize: 2, caller: caller)
+      }
+    }
+  }
+
   @Test func tokensFitTheirZoneOnly() throws {
     defer { bench.store.close() }
     let tokens = bench.store.tokens
