@@ -173,10 +173,16 @@ enum RecordCommand {
       let note = column.guess.isAmbiguousDate ? "\tdates: day or month first? --dates" : ""
       output.line(
         "field\t\(column.field)\t\(type)\t\(column.guess.filled) filled, \(column.empty) empty"
-          + "\t\(column.guess.example.prefix(40))\(title)\(note)")
+          + "\t\(shown(column.guess.example))\(title)\(note)")
     }
     for fault in table.faults.prefix(20) { output.line("fault\t\(fault)") }
     if table.faultCount > 20 { output.line("faults\t\(table.faultCount)") }
+  }
+
+  /// The beginning of a cell, on one line.
+  private static func shown(_ text: String) -> String {
+    String(
+      String.UnicodeScalarView(text.prefix(40).unicodeScalars.map { $0.value < 0x20 ? " " : $0 }))
   }
 
   private static func makeZone(
