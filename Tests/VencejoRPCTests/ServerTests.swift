@@ -9,7 +9,7 @@ import VencejoProtobuf
 
 /// Waits until the condition holds; false when it does not within ten seconds.
 func eventually(_ holds: () async throws -> Bool) async throws -> Bool {
-  let end = ContinuousClock.now + .seconds(60)
+  let end = ContinuousClock.now + .seconds(10)
   while ContinuousClock.now < end {
     if try await holds() { return true }
     try? await Task.sleep(for: .milliseconds(1))
