@@ -290,6 +290,11 @@ extension Person {
       try await settings({ _ in }, "mute_until_time")
       try await settings({ $0.mentionsOnly = true }, "mentions_only")
       try await say("no mention", by: ana)
+      // What follows the log asks for the settings as they are when it comes past a message.
+      try await say("for you again", by: ana, mention: true)
+      got = try payload(try #require(await requests.next()))
+      guard case .notification(let third)? = got.event else { return }
+      #expect(third.kind == .mention && third.name != second.name)
       try await settings({ _ in }, "mentions_only")
       // An app that somebody looks at gets the frame; no push.
       do {
@@ -312,10 +317,11 @@ extension Person {
       { try? await Task.sleep(for: .milliseconds(1)) }
       try await say("last", by: ana)
       got = try payload(try #require(await requests.next()))
-      #expect(got.totalUnreadCount == 7)
+      // silent, heard, muted, for you, no mention, for you again, seen live, last.
+      #expect(got.totalUnreadCount == 8)
       let list = try await ben.chat.listNotifications(.init(), ben.options)
-      #expect(list.notifications.map(\.kind) == [.mention, .addedToChat])
-      #expect(list.unreadCount == 2)
+      #expect(list.notifications.map(\.kind) == [.mention, .mention, .addedToChat])
+      #expect(list.unreadCount == 3)
     }
   }
 
