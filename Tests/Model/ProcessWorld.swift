@@ -16,11 +16,16 @@ final class ProcessWorld: Sendable {
   private let hasEnded = Atomic(false)
 
   /// `crash`: at which pass of which point it dies; nil for never.
-  init(root: String, clock: SharedClock, crash: (point: String, pass: Int)?) throws {
-    self.root = root
-    self.clock = clock
+  convenience init(root: String, clock: SharedClock, crash: (point: String, pass: Int)?) throws {
     var settings = "clock=\(clock.path),sweep=50,cost=2"
     if let crash { settings += ",crash=\(crash.point):\(crash.pass)" }
+    try self.init(root: root, clock: clock, settings: settings)
+  }
+
+  /// `settings`: what `VENCEJO_TEST` says.
+  init(root: String, clock: SharedClock, settings: String) throws {
+    self.root = root
+    self.clock = clock
     let (child, said) = try Self.start(
       [
         try #require(Self.program), "serve", "--listen", "unix:\(root)/socket", "--data",
@@ -28,12 +33,22 @@ final class ProcessWorld: Sendable {
         "1000000:1000000", "--call-limit", "1000000:1000000",
       ], ["VENCEJO_TEST=\(settings)"])
     process = Mutex(child)
-    try #require(said.hasPrefix("listening on"), "\(said)")
+    guard said.hasPrefix("listening on") else {
+      var status: CInt = 0
+      kill(child, SIGKILL)
+      waitpid(child, &status, 0)
+      throw NoServer(said: said)
+    }
   }
 
-  /// The program under test, built beside this test's bundle.
+  /// It ended instead of listening; why is on standard error.
+  struct NoServer: Error {
+    let said: String
+  }
+
+  /// The program built beside this test's bundle, and no other: it must know what the test asks of
+  /// it.
   private static let program: String? = {
-    if let named = getenv("VENCEJO_PROGRAM") { return String(cString: named) }
     var path = [UInt8](repeating: 0, count: 4096)
     let count = path.withUnsafeMutableBytes { buffer in
       readlink("/proc/self/exe", buffer.bindMemory(to: CChar.self).baseAddress!, buffer.count)

@@ -1,5 +1,8 @@
 import Glibc
 import Testing
+import VencejoAPI
+import VencejoProtobuf
+import VencejoRPC
 
 /// Rounds of random acts against a model that shares nothing with the server.
 ///
@@ -25,5 +28,41 @@ import Testing
     // A few rounds may have had no luck.
     guard rounds >= 10 else { return }
     #expect(try MethodsCalled.shared.missing() == [], "methods that no round called")
+  }
+
+  /// Against a program that does not do as it is told every round would be luck: time would not
+  /// pass, nothing would die.
+  @Test func theServerDoesAsItIsTold() async throws {
+    var template = Array("/tmp/vencejo-model-XXXXXX".utf8CString)
+    let root = String(cString: try #require(mkdtemp(&template)))
+    defer { ModelWorld.remove(root) }
+    let clock = try SharedClock(path: "\(root)/clock")
+    for word in ["nonsense=1", "cost", "cost=much", "crash=after-commit", "clock=\(root)/none"] {
+      #expect(throws: ProcessWorld.NoServer.self, "\(word)") {
+        _ = try ProcessWorld(root: root, clock: clock, settings: word)
+      }
+    }
+    // The first commit that logs something, which is the first chat, is its end.
+    let world = try ProcessWorld(root: root, clock: clock, crash: ("after-commit", 1))
+    let client = Auth.AuthClient(try world.channel())
+    let before = try await client.getServerInfo(.init()).serverTime?.seconds ?? 0
+    clock.advance(seconds: 1_000_000)
+    let after = try await client.getServerInfo(.init()).serverTime?.seconds ?? 0
+    #expect(after - before >= 1_000_000 && after - before < 1_001_000)
+    let user = try await client.signUp(
+      .with {
+        $0.handle = "user"
+        $0.password = "password"
+      })
+    #expect(!world.hasCrashed)
+    await #expect(throws: RPCError.self) {
+      try await Chat.ChatClient(try world.channel()).createChat(
+        .with { $0.chat = .with { $0.kind = .selfValue } },
+        .bearer(user.tokens?.accessToken ?? ""))
+    }
+    let deadline = ContinuousClock.now + .seconds(20)
+    while !world.hasCrashed, ContinuousClock.now < deadline { await Task.yield() }
+    #expect(world.hasCrashed)
+    await world.end()
   }
 }

@@ -65,10 +65,8 @@ public final class Backend: Sendable {
   ///
   /// - Throws: ``StoreError`` as ``Store/open(directory:options:)`` does.
   public init(configuration: Configuration) throws(StoreError) {
-    #if DEBUG
-      var configuration = configuration
-      TestSettings.apply(to: &configuration)
-    #endif
+    var configuration = configuration
+    try TestSettings.apply(to: &configuration)
     let store = try Store.open(directory: configuration.directory, options: configuration.store)
     let limits = RateLimits(configuration.limits)
     door = SignUpDoor(isOpen: configuration.isSignUpOpen)

@@ -1,7 +1,8 @@
 import Glibc
 
 /// Faults put in on purpose, so that the model in Tests/Model can show that it finds them. In debug
-/// builds the variable `VENCEJO_MUTATION` names one; release builds have none.
+/// builds the variable `VENCEJO_MUTATION` names one; release builds have none, but for those made
+/// with `-DTESTING`.
 package enum Mutation: String, Sendable, CaseIterable {
   /// A live event is not sent.
   case dropEvent = "drop-event"
@@ -27,12 +28,15 @@ package enum Mutation: String, Sendable, CaseIterable {
   /// A page of a zone's changes ends one change late.
   case feedAhead = "feed-ahead"
 
-  #if DEBUG
+  #if DEBUG || TESTING
+    /// Those that this build knows.
+    package static var names: [String] { allCases.map(\.rawValue) }
     private static let chosen = getenv("VENCEJO_MUTATION").flatMap {
       Mutation(rawValue: String(cString: $0))
     }
     package var isOn: Bool { Self.chosen == self }
   #else
+    package static var names: [String] { [] }
     package var isOn: Bool { false }
   #endif
 }
