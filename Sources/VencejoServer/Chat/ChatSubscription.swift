@@ -41,10 +41,25 @@ struct ChatSubscription {
       stream.onLoop { stream.stop() }
       shelf.streamEnds()
     }
-    // In a task of its own, so that one whose client takes nothing can be ended where it waits.
+    var isFirst = true
+    repeat {
+      try await walk(request, only, stream, isFirst)
+      isFirst = false
+    } while await stream.sleep() == .behind
+    try await finish(stream)
+  }
+
+  /// Takes a stream up to the head of the log and makes it live there, unless it ends before.
+  ///
+  /// In a task of its own: one whose client takes nothing can be ended where it waits, and what a
+  /// task once needed of memory it keeps, while a stream is at rest for most of its life.
+  private func walk(
+    _ request: Chat.SubscribeRequest, _ only: Set<UUID>?, _ stream: ChatStream, _ isFirst: Bool
+  ) async throws {
     let work = Task(executorPreference: out.loop) {
-      let start = try await begin(request, only, stream)
-      try await follow(stream, from: start, only)
+      let start =
+        isFirst ? try await begin(request, only, stream) : await resumePosition(stream)
+      try await follow(stream, from: start, only, isFirst)
     }
     stream.onLoop { stream.cancelWork = { work.cancel() } }
     let result = await withTaskCancellationHandler {
@@ -52,8 +67,8 @@ struct ChatSubscription {
     } onCancel: {
       work.cancel()
     }
+    stream.onLoop { stream.cancelWork = nil }
     if stream.end != .slow { try result.get() }
-    try await finish(stream)
   }
 
   // MARK: Start
@@ -116,11 +131,13 @@ struct ChatSubscription {
 
   // MARK: The log and the live part
 
-  /// Until the stream ends.
-  private func follow(_ stream: ChatStream, from start: Int64, _ only: Set<UUID>?) async throws {
+  /// Until the stream is live or ends.
+  private func follow(
+    _ stream: ChatStream, from start: Int64, _ only: Set<UUID>?, _ isFirst: Bool
+  ) async throws {
     var position = start
     var replayed: Int64 = 0
-    var caughtUp = false
+    var caughtUp = !isFirst
     while stream.end == nil {
       try Task.checkCancellation()
       let needsTotal = !caughtUp
@@ -155,9 +172,7 @@ struct ChatSubscription {
           .init(replayedEventCount: replayed, totalUnreadCount: Int32(clamping: total)))
         try await send(frame, stream)
       }
-      guard await goLive(stream, page) else { continue }
-      guard await stream.sleep() == .behind else { return }
-      position = await resumePosition(stream)
+      if await goLive(stream, page) { return }
     }
   }
 
@@ -183,19 +198,7 @@ struct ChatSubscription {
 
   private func finish(_ stream: ChatStream) async throws {
     guard let end = stream.end else { throw CancellationError() }
-    var event = Chat.ClosingEvent()
-    switch end {
-    case .draining:
-      event.reason = .serverDraining
-      event.retryDelay = Google.Duration(Duration.milliseconds(Int64.random(in: 0...10_000)))
-    case .revoked: event.reason = .sessionRevoked
-    case .replaced: event.reason = .replacedByNewerStream
-    case .aged: event.reason = .maxAge
-    case .slow: event.reason = .slowConsumer
-    }
-    var frame = Chat.SubscribeResponse()
-    frame.event = .closing(event)
-    let closing = EncodedMessage(frame)
+    let closing = Self.closing(end)
     // Without waiting: who is behind learns it from the status.
     await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
       stream.onLoop {
@@ -211,6 +214,22 @@ struct ChatSubscription {
         .resourceExhausted, "SLOW_CONSUMER", "nothing was read for too long: resume",
         details: [.retry(afterMilliseconds: 1000)])
     }
+  }
+
+  private static func closing(_ end: StreamEnd) -> EncodedMessage {
+    var event = Chat.ClosingEvent()
+    switch end {
+    case .draining:
+      event.reason = .serverDraining
+      event.retryDelay = Google.Duration(Duration.milliseconds(Int64.random(in: 0...10_000)))
+    case .revoked: event.reason = .sessionRevoked
+    case .replaced: event.reason = .replacedByNewerStream
+    case .aged: event.reason = .maxAge
+    case .slow: event.reason = .slowConsumer
+    }
+    var frame = Chat.SubscribeResponse()
+    frame.event = .closing(event)
+    return EncodedMessage(frame)
   }
 
   private func token(_ position: Int64) -> String {
