@@ -109,16 +109,21 @@ public struct RecordDatabase: Sendable {
 
   /// The records that match, in the query's order, at most `limit` of them. In one zone, or in
   /// all of the database.
+  ///
+  /// A server looks only so far for a page as its size is: when one comes short, the next ones
+  /// are larger.
   public func query(
     _ query: Record.Query, zone: String? = nil, limit: Int? = nil
   ) async throws(RPCError) -> [Record.Record] {
     var found: [Record.Record] = []
     var token = ""
+    var size = 1
     repeat {
+      size = max(size, min(1000, (limit ?? .max) - found.count))
       var request = Record.QueryRecordsRequest()
       request.parent = zone.map(zoneName) ?? name
       request.query = query
-      request.pageSize = Int32(clamping: min(1000, max(1, (limit ?? .max) - found.count)))
+      request.pageSize = Int32(clamping: size)
       request.pageToken = token
       let ready = request
       let response = try await client.authorized { (options) async throws(RPCError) in
@@ -126,6 +131,7 @@ public struct RecordDatabase: Sendable {
       }
       found += response.records
       token = response.nextPageToken
+      if response.records.count < size { size = min(1000, 2 * size) }
     } while !token.isEmpty && found.count < limit ?? .max
     return limit.map { Array(found.prefix($0)) } ?? found
   }

@@ -174,20 +174,28 @@ extension IndexTest.Leaf {
 final class QueryMeter {
   /// Entries of the index and records read.
   private(set) var rows = 0
-  private var visited = 0
   /// Rows after which an answer ends with a page token, however few records it has.
   let budget: Int
+  /// Zones among which the budget is spent.
+  var zones = 1
   /// What was run, when somebody asks.
   var statements: [SQLText]?
 
   init(budget: Int) { self.budget = budget }
 
-  /// A page reads four times its size at most, and small ones may look a little further.
-  convenience init(pageSize: Int) { self.init(budget: max(4 * pageSize, 2_000)) }
+  /// A page reads four times its size at most. Below four records that would not do to see where
+  /// one value ends and the next begins.
+  convenience init(pageSize: Int) { self.init(budget: max(4 * pageSize, 16)) }
 
-  /// A candidate costs its entry and its record.
-  var isSpent: Bool { 2 * visited >= budget }
-  func visit() { visited += 1 }
+  /// Candidates that may still be looked at: each costs its entry and its record.
+  var affordable: Int { (budget - rows) / 2 }
+  var isSpent: Bool { affordable < 1 }
+  /// Most entries of each of so many parts of a condition, read to compare them: a quarter of the
+  /// budget for all, so that the rest suffices for a page in the order of an index. Not above zero
+  /// when there is nothing to spend on that.
+  func share(of options: Int) -> Int { budget / (4 * max(1, options) * max(1, zones)) - 1 }
+  /// Records of one value of a sort key that are sorted at once: so many that they fit an answer.
+  var groupLimit: Int { max(1, budget / (6 * max(1, zones))) }
   func read(_ count: Int = 1) { rows += count }
   func note(_ text: SQLText) { statements?.append(text) }
 }

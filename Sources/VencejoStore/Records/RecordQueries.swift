@@ -237,10 +237,11 @@ struct QueryRun {
       parts.append(
         Part(
           walk: ZoneWalk(
-            transaction, zone: zone.key, database: database, type: type, query: query,
-            meter: meter), frontier: after))
+            transaction, zone: zone.key, isAlone: zones.count == 1, database: database, type: type,
+            query: query, meter: meter), frontier: after))
     }
-    let chunk = parts.count <= 1 ? limit : max(4, limit / parts.count + 1)
+    meter.zones = max(1, parts.count)
+    let chunk = parts.count <= 1 ? limit : limit / parts.count + 1
     var rows: [RecordRow] = []
     var bytes = 0
     while rows.count < limit, bytes <= ReadTransaction.pageBytes {

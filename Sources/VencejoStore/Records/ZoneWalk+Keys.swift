@@ -64,15 +64,15 @@ extension ZoneWalk {
     _ depth: Int, prefix: [SortPosition.Part?], followsCursor: Bool
   ) throws(StoreError) -> Bool {
     let some = try shapes(without: keys[depth])
-    guard !some.isEmpty else { return true }
+    guard some?.isEmpty != true else { return true }
     // A type of very many shapes: by name, and who has something to sort by is passed over.
-    let source: QuerySQL.Names = some.count <= 200 ? .shapes(some.map(\.key)) : .type
+    let source: QuerySQL.Names = some.map { .shapes($0.map(\.key)) } ?? .type
     let isLast = depth == keys.count - 1
     if !isLast {
-      guard some.count <= 200, some.reduce(0, { $0 + $1.records }) <= Int64(groupLimit) else {
+      guard let some, some.reduce(0, { $0 + $1.records }) <= Int64(meter.groupLimit) else {
         return try walkKeys(depth + 1, prefix: prefix + [nil], followsCursor: followsCursor)
       }
-      let few = try entries(of: source, after: nil, limit: groupLimit)
+      let few = try entries(of: source, after: nil, limit: meter.groupLimit)
       return try takeGroup(few.map(\.key), prefix: prefix + [nil])
     }
     return try walkNames(
@@ -82,14 +82,20 @@ extension ZoneWalk {
 
   /// Candidates by name.
   func walkNames(
-    _ source: QuerySQL.Names, prefix: [SortPosition.Part?], isNil: Bool, after: String? = nil
+    _ source: QuerySQL.Names, prefix: [SortPosition.Part?], isNil: Bool, after: String? = nil,
+    known: [Entry]? = nil
   ) throws(StoreError) -> Bool {
     var name = isNil ? after : cursor?.recordName
     // A record of the cursor's name may be in this zone and after the cursor's zone.
-    if let cursor, !isNil || after != nil, let row = try recordKey(named: cursor.recordName),
+    if let cursor, !isAlone, !isNil || after != nil,
+      let row = try recordKey(named: cursor.recordName),
       let record = try read(row), !take(record, prefix: prefix)
     {
       return false
+    }
+    for entry in known ?? [] {
+      if let record = try read(entry.key), !take(record, prefix: prefix) { return false }
+      name = entry.name
     }
     while true {
       let size = chunk
@@ -103,7 +109,8 @@ extension ZoneWalk {
   }
 
   private func recordKey(named name: String) throws(StoreError) -> Int64? {
-    try transaction.first(
+    meter.read()
+    return try transaction.first(
       """
       SELECT record_key FROM record
       WHERE zone_key = ? AND record_name = ? AND deleted = 0 AND type_key = ?
@@ -120,7 +127,7 @@ extension ZoneWalk {
     if isLast, let value, let cursor {
       at = .after(value, name: cursor.recordName)
       // As above: the same name in a zone after the cursor's.
-      if let same = try recordKey(named: cursor.recordName), let record = try read(same),
+      if !isAlone, let same = try recordKey(named: cursor.recordName), let record = try read(same),
         SortPosition.areEqual(record.position.parts[depth], cursor.parts[depth]),
         !take(record, prefix: prefix)
       {
@@ -129,6 +136,7 @@ extension ZoneWalk {
     }
     var group: [Entry] = []
     while true {
+      if hasMoved, meter.isSpent { return false }
       let size = chunk
       let some = try entries(
         of: segment, key.path, cursor: at, descending: key.descending, limit: size)
@@ -140,7 +148,7 @@ extension ZoneWalk {
           continue
         }
         if let before = group.last?.value, IndexScalar.order(before, found) != 0 {
-          guard try takeGroup(group, segment.kind, prefix) else { return false }
+          guard try takeGroup(group, segment.kind, depth, prefix) else { return false }
           group = []
         }
         group.append(entry)
@@ -148,33 +156,38 @@ extension ZoneWalk {
       if let last = some.last, let value = last.value {
         at = .after(value, name: last.name)
       }
-      if !isLast, group.count > groupLimit, let value = group.last?.value {
-        // Too many to sort: the next key's range has their order.
-        let part = SortPosition.Part(kind: segment.kind, value: value)
-        let follows = cursor.map { SortPosition.areEqual($0.parts[depth], part) } ?? false
-        guard
-          try walkKeys(depth + 1, prefix: prefix + [part], followsCursor: follows)
-        else { return false }
+      if !isLast, group.count > meter.groupLimit, let value = group.last?.value {
+        guard try takeGroup(group, segment.kind, depth, prefix) else { return false }
         group = []
         at = .beyond(value)
         continue
       }
       guard !isEnd else { break }
     }
-    return try takeGroup(group, segment.kind, prefix)
+    return try takeGroup(group, segment.kind, depth, prefix)
   }
 
+  /// The records of one value of a key, in the order of the keys after it.
   private func takeGroup(
-    _ group: [Entry], _ kind: IndexKind, _ prefix: [SortPosition.Part?]
+    _ group: [Entry], _ kind: IndexKind, _ depth: Int, _ prefix: [SortPosition.Part?]
   ) throws(StoreError) -> Bool {
     guard let value = group.first?.value else { return true }
-    return try takeGroup(
-      group.map(\.key), prefix: prefix + [SortPosition.Part(kind: kind, value: value)])
+    let part = SortPosition.Part(kind: kind, value: value)
+    if group.count > meter.groupLimit {
+      // Too many to sort: the next key's range has their order.
+      let reached = prefix + [part]
+      let follows =
+        cursor.map { zip($0.parts, reached).allSatisfy { SortPosition.areEqual($0, $1) } } ?? false
+      return try walkKeys(depth + 1, prefix: reached, followsCursor: follows)
+    }
+    return try takeGroup(group.map(\.key), prefix: prefix + [part])
   }
 
   private func takeGroup(
     _ keys: [Int64], prefix: [SortPosition.Part?]
   ) throws(StoreError) -> Bool {
+    // What is left does not suffice for all of them: they begin the next page.
+    if hasMoved, keys.count > 2 * meter.affordable { return false }
     var records: [FoundRecord] = []
     for key in keys { if let record = try read(key) { records.append(record) } }
     return take(sorted: records, prefix: prefix)
@@ -215,6 +228,10 @@ extension ZoneWalk {
     var failure: StoreError?
     var goesOn = true
     try transaction.each(dynamic: text.sql, text.values) { row in
+      if hasMoved, meter.isSpent {
+        goesOn = false
+        return false
+      }
       meter.read()
       let point = SpherePoint(x: row.double(1), y: row.double(2), z: row.double(3))
       let chord = point.squaredChord(to: center).squareRoot()

@@ -14,6 +14,8 @@ struct FoundRecord {
 final class ZoneWalk {
   let transaction: ReadTransaction
   let zone: Int64
+  /// No other zone's records come between.
+  let isAlone: Bool
   let database: DatabaseID
   let type: Int64
   let query: CheckedQuery
@@ -21,8 +23,9 @@ final class ZoneWalk {
   let conjuncts: [IndexTest]
   private var fieldKeys: [String: Int64] = [:]
   private var isIndexed = false
-  private lazy var shapes: Result<[(key: Int64, shape: RecordShape, records: Int64)], StoreError> =
+  private lazy var shapes: Result<[(key: Int64, shape: RecordShape, records: Int64)]?, StoreError> =
     readShapes()
+  private var way: Way?
 
   // Of the page under way.
   private var after: SortPosition?
@@ -36,11 +39,12 @@ final class ZoneWalk {
   var namesDescend: Bool { query.plan.namesDescend }
 
   init(
-    _ transaction: ReadTransaction, zone: Int64, database: DatabaseID, type: Int64,
+    _ transaction: ReadTransaction, zone: Int64, isAlone: Bool, database: DatabaseID, type: Int64,
     query: CheckedQuery, meter: QueryMeter
   ) {
     self.transaction = transaction
     self.zone = zone
+    self.isAlone = isAlone
     self.database = database
     self.type = type
     self.query = query
@@ -63,25 +67,43 @@ final class ZoneWalk {
 
   // MARK: The way
 
-  private func walk() throws(StoreError) -> Bool {
-    let best = try cheapest()
-    if let best, case .names(let source, _) = best, keys.isEmpty {
-      return try walkNames(source, prefix: [], isNil: false)
-    }
-    if let best { return try gather(best) }
-    if keys.isEmpty { return try walkNames(.type, prefix: [], isNil: false) }
-    return try walkKeys(0, prefix: [], followsCursor: true)
-  }
-
   private enum Candidates {
     /// `known`: how many there are, when that is counted already.
     case names(QuerySQL.Names, known: Int64? = nil)
     case ranges([IndexSegment], FieldPath)
   }
 
-  /// The part of the condition that fewest records satisfy, if that is few enough to sort them
-  /// or if names are the order anyway. Nil: the order's own range is the way.
-  private func cheapest() throws(StoreError) -> Candidates? {
+  private enum Way {
+    /// These are all there are: read and sort them.
+    case gather([Int64])
+    /// By name, as the query's order is; `entries`: those after the cursor that are known already.
+    case names(QuerySQL.Names, entries: [Entry]?)
+    /// The order's own range, where each candidate is tried.
+    case order
+  }
+
+  private func walk() throws(StoreError) -> Bool {
+    let way: Way
+    if let known = self.way { way = known } else { way = try choose() }
+    switch way {
+    case .gather(let keys):
+      self.way = way
+      var all: [FoundRecord] = []
+      for key in keys { if let record = try read(key) { all.append(record) } }
+      return take(sorted: all)
+    case .names(let source, let known):
+      // What is known is of this page; the next one begins elsewhere.
+      self.way = .names(source, entries: nil)
+      return try walkNames(source, prefix: [], isNil: false, known: known)
+    case .order:
+      self.way = way
+      return try walkKeys(0, prefix: [], followsCursor: true)
+    }
+  }
+
+  /// The part of the condition that so few records satisfy that they can be sorted, or, when names
+  /// are the order, the one that gets furthest; else the order's own range.
+  private func choose() throws(StoreError) -> Way {
     var options: [Candidates] = []
     var paths: [FieldPath] = []
     for conjunct in conjuncts {
@@ -94,28 +116,55 @@ final class ZoneWalk {
       }
     }
     if keys.isEmpty {
-      let byName = options.filter { if case .names = $0 { true } else { false } }
-      if byName.count == 1, conjuncts.count == 1 { return byName[0] }
-    } else if let first = keys.first, first.center == nil,
-      options.allSatisfy({
-        if case .ranges(_, first.path) = $0 { true } else { false }
-      }), keys.count == 1
+      guard !options.isEmpty else { return .names(.type, entries: nil) }
+      if options.count == 1, conjuncts.count == 1, case .names(let source, _) = options[0] {
+        return .names(source, entries: nil)
+      }
+    } else if let first = keys.first, first.center == nil, keys.count == 1,
+      options.allSatisfy({ if case .ranges(_, first.path) = $0 { true } else { false } })
     {
-      return nil
+      return .order
     }
     // Of a range that begins with nothing there may be more than its segments hold.
     options = options.prefix(4).filter {
       if case .ranges(_, let path) = $0 { requiresValue(path) } else { true }
     }
-    // In rounds, so that finding the smallest costs a few times the smallest.
-    var round = 25
-    while round <= meter.budget / 4 {
-      for option in options where try count(option, upTo: round + 1) <= round { return option }
-      round *= 4
+    let share = min(meter.share(of: options.count), limit)
+    guard share > 0 else {
+      guard keys.isEmpty else { return .order }
+      let names = options.lazy.compactMap {
+        if case .names(let source, _) = $0 { source } else { nil }
+      }
+      return .names(names.first ?? .type, entries: nil)
     }
-    // Too many to sort; by name, any option that comes by name will do.
-    guard keys.isEmpty else { return nil }
-    return options.first { if case .names = $0 { true } else { false } }
+    var best: (source: QuerySQL.Names, entries: [Entry])?
+    for option in options {
+      switch option {
+      case .ranges(let segments, let path):
+        var found: [Int64] = []
+        for segment in segments where found.count <= share {
+          found += try entries(of: segment, path, cursor: nil, limit: share + 1 - found.count)
+            .map(\.key)
+        }
+        if found.count <= share { return .gather(found) }
+      case .names(let source, let known) where !keys.isEmpty:
+        if let known, known > share { continue }
+        let found = try entries(of: source, after: nil, limit: share + 1)
+        if found.count <= share { return .gather(found.map(\.key)) }
+      case .names(let source, _):
+        let found = try entries(of: source, after: cursor?.recordName, limit: share)
+        // Nothing beyond these: no other part can be smaller from here on.
+        if found.count < share { return .names(source, entries: found) }
+        if let best, let reached = best.entries.last?.name, let name = found.last?.name,
+          namesDescend != (IndexScalar.order(.text(name), .text(reached)) <= 0)
+        {
+          continue
+        }
+        best = (source, found)
+      }
+    }
+    if !keys.isEmpty { return .order }
+    return .names(best?.source ?? .type, entries: best?.entries)
   }
 
   /// Whether the condition cannot hold without a sortable value of the field.
@@ -133,8 +182,8 @@ final class ZoneWalk {
     of test: IndexTest
   ) throws(StoreError) -> (source: QuerySQL.Names, known: Int64?)? {
     if test.isOfShape {
-      let some = try shapes.get().filter { test.admits($0.shape, key: self.key) }
-      guard some.count <= 200 else { return nil }
+      guard let all = try shapes.get() else { return nil }
+      let some = all.filter { test.admits($0.shape, key: self.key) }
       return (.shapes(some.map(\.key)), some.reduce(0) { $0 + $1.records })
     }
     guard let parts = test.equalities, parts.count <= Predicate.maxValues else { return nil }
@@ -155,41 +204,14 @@ final class ZoneWalk {
     return (.entries(entries), nil)
   }
 
-  private func count(_ option: Candidates, upTo limit: Int) throws(StoreError) -> Int {
-    switch option {
-    case .names(_, let known?): return Int(clamping: known)
-    case .names(let source, nil): return try entries(of: source, after: nil, limit: limit).count
-    case .ranges(let segments, let path):
-      var count = 0
-      for segment in segments where count < limit {
-        count += try entries(of: segment, path, cursor: nil, limit: limit - count).count
-      }
-      return count
-    }
-  }
-
-  /// Reads all candidates and sorts them.
-  private func gather(_ option: Candidates) throws(StoreError) -> Bool {
-    var keys: [Int64] = []
-    switch option {
-    case .names(let source, _):
-      keys = try entries(of: source, after: nil, limit: meter.budget).map(\.key)
-    case .ranges(let segments, let path):
-      for segment in segments {
-        keys += try entries(of: segment, path, cursor: nil, limit: meter.budget).map(\.key)
-      }
-    }
-    var all: [FoundRecord] = []
-    for key in keys { if let record = try read(key) { all.append(record) } }
-    return take(sorted: all)
-  }
-
   /// Sorts candidates and takes them.
   func take(sorted records: [FoundRecord], prefix: [SortPosition.Part?] = []) -> Bool {
     let plan = query.plan
-    for record in records.sorted(by: {
-      SortPosition.order($0.position, $1.position, in: plan) < 0
-    }) where !take(record, prefix: prefix) { return false }
+    // Who differs in the keys before stands among the others as if it did not: the page may end
+    // with it.
+    let places = records.map { (record: $0, place: place(of: $0, prefix).place) }
+    for (record, _) in places.sorted(by: { SortPosition.order($0.place, $1.place, in: plan) < 0 })
+    where !take(record, prefix: prefix) { return false }
     return true
   }
 
@@ -202,18 +224,24 @@ final class ZoneWalk {
     return FoundRecord(row: row, position: SortPosition(of: row.record, in: query.plan))
   }
 
-  /// Takes a candidate; false when the page is full or enough was read. From the range of a key
-  /// come also records that differ in the keys before it, `prefix`: they are passed over.
-  func take(_ candidate: FoundRecord, prefix: [SortPosition.Part?] = []) -> Bool {
+  private func place(
+    of candidate: FoundRecord, _ prefix: [SortPosition.Part?]
+  ) -> (place: SortPosition, agrees: Bool) {
     var place = candidate.position
     var agrees = true
     for (index, part) in prefix.enumerated() where index < place.parts.count {
       agrees = agrees && SortPosition.areEqual(place.parts[index], part)
       place.parts[index] = part
     }
+    return (place, agrees)
+  }
+
+  /// Takes a candidate; false when the page is full or enough was read. From the range of a key
+  /// come also records that differ in the keys before it, `prefix`: they are passed over.
+  func take(_ candidate: FoundRecord, prefix: [SortPosition.Part?] = []) -> Bool {
+    let (place, agrees) = place(of: candidate, prefix)
     if let after, SortPosition.order(place, after, in: query.plan) <= 0 { return true }
     frontier = place
-    meter.visit()
     if agrees, query.matches(candidate.row.record) {
       found.append(candidate)
       bytes += candidate.row.blobSize
@@ -221,10 +249,11 @@ final class ZoneWalk {
     return found.count < limit && bytes <= ReadTransaction.pageBytes && !meter.isSpent
   }
 
-  var chunk: Int { min(max(limit - found.count, 4), 512) }
+  /// Entries to read at once.
+  var chunk: Int { max(1, min(limit - found.count, 512, meter.affordable)) }
   var cursor: SortPosition? { after }
-  /// Records of one value of a key that are sorted at once.
-  var groupLimit: Int { max(limit - 1, 64) }
+  /// Something was looked at already, so that the page may end.
+  var hasMoved: Bool { frontier != after }
 
   // MARK: Entries
 
@@ -285,25 +314,29 @@ final class ZoneWalk {
   }
 
   private func readShapes() -> Result<
-    [(key: Int64, shape: RecordShape, records: Int64)], StoreError
+    [(key: Int64, shape: RecordShape, records: Int64)]?, StoreError
   > {
     Result { () throws(StoreError) in
-      try transaction.all(
+      let some = try transaction.all(
         """
         SELECT shape_key, shape, records FROM record_shape
-        WHERE zone_key = ? AND type_key = ? AND records > 0
-        """, zone, type
+        WHERE zone_key = ? AND type_key = ? AND records > 0 LIMIT ?
+        """, zone, type, Self.maxShapes + 1
       ) { ($0.int(0), RecordShape(text: $0.text(1)), $0.int(2)) }
+      return some.count > Self.maxShapes ? nil : some
     }
   }
 
-  /// The shapes of the records that a key has nothing to sort by.
+  /// Shapes of one type that are looked at; records of a type that has more are tried one by one.
+  private static let maxShapes = 200
+
+  /// The shapes of the records that a key has nothing to sort by; nil when there are too many.
   func shapes(
     without key: SortPlan.Key
-  ) throws(StoreError) -> [(key: Int64, shape: RecordShape, records: Int64)] {
+  ) throws(StoreError) -> [(key: Int64, shape: RecordShape, records: Int64)]? {
     guard case .user(let name) = key.path else { return [] }
     let form: RecordShape.Form = key.center == nil ? .value : .place
-    return try shapes.get().filter { entry in
+    return try shapes.get()?.filter { entry in
       entry.shape.forms[self.key(name)] != form
         && conjuncts.allSatisfy { $0.admits(entry.shape, key: self.key) }
     }
