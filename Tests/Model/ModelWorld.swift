@@ -43,6 +43,9 @@ final class ModelWorld: Sendable {
       for file in ["vencejo.sqlite", "vencejo.sqlite-wal"] {
         ModelWorld.copy("\(folder)/\(file)", to: "\(image)/\(file)")
       }
+      for name in ["assets", "uploads"] {
+        ModelWorld.copyAll("\(folder)/\(name)", to: "\(image)/\(name)")
+      }
       happened.store(true, ordering: .releasing)
     }
   }
@@ -107,12 +110,26 @@ final class ModelWorld: Sendable {
     }
   }
 
+  private static func copyAll(_ from: String, to: String) {
+    guard let folder = opendir(from) else { return copy(from, to: to) }
+    mkdir(to, 0o700)
+    while let entry = readdir(folder) {
+      let name = name(entry)
+      if name != ".", name != ".." { copyAll("\(from)/\(name)", to: "\(to)/\(name)") }
+    }
+    closedir(folder)
+  }
+
+  private static func name(_ entry: UnsafeMutablePointer<dirent>) -> String {
+    withUnsafePointer(to: &entry.pointee.d_name) {
+      $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+    }
+  }
+
   static func remove(_ path: String) {
     if let folder = opendir(path) {
       while let entry = readdir(folder) {
-        let name = withUnsafePointer(to: &entry.pointee.d_name) {
-          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
+        let name = name(entry)
         if name != ".", name != ".." { remove("\(path)/\(name)") }
       }
       closedir(folder)

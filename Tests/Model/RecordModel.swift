@@ -3,6 +3,17 @@ struct RecordModel: Equatable {
   struct Note: Equatable {
     var number: Int
     var parent = ""
+    /// A file's asset_id.
+    var file = ""
+    /// A field that not every note has.
+    var extra = ""
+
+    var fields: [String] { ["n"] + (file.isEmpty ? [] : ["file"]) + (extra.isEmpty ? [] : [extra]) }
+  }
+
+  struct File: Equatable {
+    var user: Int
+    var content: [UInt8]
   }
 
   struct Share: Equatable {
@@ -26,6 +37,23 @@ struct RecordModel: Equatable {
   var shares: [Share] = []
   /// What the first user's saved subscription has to tell: record and reason.
   var firings: [String] = []
+  /// By asset_id: who uploaded it, and what it holds.
+  var files: [String: File] = [:]
+  var isProduction = false
+  /// Fields that production knows.
+  var deployed: Set<String> = []
+
+  /// Whether production takes a note.
+  func isDeployed(_ note: Note) -> Bool { note.fields.allSatisfy { deployed.contains($0) } }
+
+  /// Whether a user may put a file into a note: their own, or one they may read in this database.
+  func mayUse(_ user: Int, _ file: String, _ zone: String, _ name: String) -> Bool {
+    if files[file]?.user == user || zones[zone]?[name]?.file == file { return true }
+    return zones.contains { other, notes in
+      owners[other] == owners[zone]
+        && notes.contains { $0.value.file == file && mayRead(user, other, $0.key) }
+    }
+  }
 
   /// The share whose root is nearest above a record, itself included.
   func cover(_ zone: String, _ name: String) -> Share? {

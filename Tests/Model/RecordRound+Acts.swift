@@ -6,7 +6,7 @@ extension RecordRound {
   /// One random thing, done to the server and to the model.
   func act() async throws {
     let user = pick(0..<followers.count)
-    switch pick(0..<100) {
+    switch pick(0..<116) {
     // Few places, so that what people do meets: two own zones, and everybody is a guest.
     case 0..<5: try await makeZone(user % 2)
     case 5..<6: try await deleteZone()
@@ -21,6 +21,11 @@ extension RecordRound {
       log("user \(user) follows")
       try await sync(user, &followers[user], pages: pick(1..<3), pageSize: Int32(pick(1..<5)))
     case 95..<96: followers[user] = Follower()
+    case 100..<106: try await download()
+    case 106..<109: try await export()
+    case 109..<111: try await copyZone()
+    case 111..<113: try await deploy()
+    case 113..<116: try await changeEnvironment()
     default:
       if let zone = any(model.zones.keys.filter { model.seesAnything(user, of: $0) }.sorted()) {
         try await query(user, zone)
@@ -66,11 +71,26 @@ extension RecordRound {
     if pick(0..<3) > 0 {
       note.parent = any(model.view(user, zone).keys.sorted()) ?? "r\(pick(0..<8))"
     }
-    let expected = model.save(user, zone, name, note)
-    log("user \(user) saves \(name) under '\(note.parent)' in \(zone.suffix(8)): \(expected)")
+    if pick(0..<6) == 0 { note.extra = "x\(pick(0..<4))" }
+    switch pick(0..<12) {
+    case 0..<2: note.file = try await upload(user)
+    case 2: note.file = any(model.files.keys.sorted()) ?? ""
+    default: break
+    }
+    let isTaken =
+      (note.file.isEmpty || model.mayUse(user, note.file, zone, name))
+      && (!model.isProduction || model.isDeployed(note))
+    let expected = isTaken && model.save(user, zone, name, note)
+    log(
+      "user \(user) saves \(name) under '\(note.parent)' in \(zone.suffix(8))"
+        + " with \(note.fields): \(expected)")
     var record = Record.Record(
       name: "\(zone)/records/\(name)", recordType: "Note",
       fields: ["n": .init(kind: .int64Value(Int64(note.number)))])
+    if !note.extra.isEmpty { record.fields[note.extra] = .init(kind: .int64Value(1)) }
+    if !note.file.isEmpty {
+      record.fields["file"] = .init(kind: .assetValue(.init(assetId: note.file)))
+    }
     if !note.parent.isEmpty { record.parent = .init(record: "\(zone)/records/\(note.parent)") }
     let response = try await records.modifyRecords(
       .init(

@@ -22,6 +22,8 @@ final class RecordRound {
   private(set) var journal: [String] = []
   private let root: String
   private var crashPoint = ""
+  /// The server is about to die.
+  private(set) var isArmed = false
 
   static let database = "containers/model/databases/private"
   static let shared = "containers/model/databases/shared"
@@ -70,6 +72,7 @@ final class RecordRound {
       if step == crashAt {
         crashPoint = ModelWorld.crashPoints.randomElement(using: &random) ?? "after-commit"
         world.arm(crashPoint, image: 1)
+        isArmed = true
         log("the server will die at \(crashPoint)")
       }
       before = model
@@ -107,11 +110,20 @@ final class RecordRound {
     }
     guard let found = agrees.first else { return fault("neither before nor after the last act") }
     model = found
-    // What fired cannot be told by what is there.
+    isArmed = false
+    // What fired cannot be told by what is there, nor whether a file came that no note holds.
     model.firings = try await firings()
+    model.files = model.files.filter { file, _ in
+      before.files[file] != nil
+        || model.zones.values.contains { $0.values.contains { $0.file == file } }
+    }
   }
 
   private func isServer(_ model: RecordModel) async throws -> Bool {
+    let container = try await records.getContainer(.init(name: "containers/model"), options(0))
+    guard (container.container?.environment == .production) == model.isProduction else {
+      return false
+    }
     for user in followers.indices {
       var follower = Follower()
       try await sync(user, &follower, pages: .max, pageSize: 100)
@@ -186,9 +198,8 @@ final class RecordRound {
           for change in changes.changes {
             switch change.change {
             case .changed(let record)?:
-              guard case .int64Value(let number)? = record.fields["n"]?.kind else { continue }
-              follower.zones[name]?.notes[Self.last(record.name)] = .init(
-                number: Int(number), parent: Self.last(record.parent?.record ?? ""))
+              guard let note = RecordModel.Note(record) else { continue }
+              follower.zones[name]?.notes[Self.last(record.name)] = note
             case .deleted(let record)?:
               follower.zones[name]?.notes[Self.last(record.name)] = nil
             case nil: break

@@ -53,7 +53,7 @@ struct RecordModification {
   let caller: RecordCaller
   let batch: ModifyBatch
 
-  private struct Step {
+  struct Step {
     var zone: StoredZone
     var current: RecordRow?
     var plan: RecordPlan
@@ -65,9 +65,9 @@ struct RecordModification {
 
   private var zones: [ZoneID: Result<StoredZone, StoreError>] = [:]
   /// What the batch names: whether it saves it.
-  let named: [RecordID: Bool]
+  var named: [RecordID: Bool]
   /// Parents that the batch gives, by the bytes of the record's name; empty: the stored one.
-  let newParents: [[UInt8]: String]
+  var newParents: [[UInt8]: String]
   var hasShares: [Int64: Bool] = [:]
   private var newReferences: [RecordID: Int] = [:]
   private var indexer: RecordIndexer
@@ -113,6 +113,7 @@ struct RecordModification {
       if case .failure = step, guilty[id.zone] == nil, isAtomic(id.zone) { guilty[id.zone] = id }
       steps.append(step)
     }
+    try settle(&steps)
     try checkAnswer(steps)
     if !batch.validateOnly {
       firing = try FiringRound(transaction, database, actor: caller.user)
@@ -199,8 +200,9 @@ struct RecordModification {
 
   // MARK: Planning
 
-  private mutating func plan(
-    _ operation: RecordOperation
+  /// `isAgain`: what it brings is counted already.
+  mutating func plan(
+    _ operation: RecordOperation, isAgain: Bool = false
   ) throws(StoreError) -> Result<Step, RecordFailure> {
     let id = operation.id
     let zone: StoredZone
@@ -238,7 +240,7 @@ struct RecordModification {
       return .failure(error)
     }
     do throws(StoreError) {
-      try bind(&step, id, old: current?.record)
+      try bind(&step, id, old: current?.record, isAgain)
     } catch {
       guard
         [.failedPrecondition, .invalidArgument, .permissionDenied].contains(error.code)
@@ -279,7 +281,7 @@ struct RecordModification {
 
   /// Checks the references of a save that bind, and finds what a delete takes with it.
   private mutating func bind(
-    _ step: inout Step, _ id: RecordID, old: StoredRecord?
+    _ step: inout Step, _ id: RecordID, old: StoredRecord?, _ isAgain: Bool
   ) throws(StoreError) {
     switch step.plan {
     case .nothing: return
@@ -306,7 +308,7 @@ struct RecordModification {
         guard named[target] ?? (stored.map { !$0.isDeleted } ?? false) else {
           throw .referenceViolation(name, in: id)
         }
-        guard !before.contains(owner) else { continue }
+        guard !before.contains(owner), !isAgain else { continue }
         let limit = RecordRules.maxReferences
         let known = try transaction.referrers(of: name, zone: step.zone.key, limit: limit).count
         guard known + newReferences[target, default: 0] < limit else {

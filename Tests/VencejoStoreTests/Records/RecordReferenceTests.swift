@@ -77,6 +77,45 @@ import Testing
   }
 
   /// CloudKit's number.
+  /// In a batch that may fail in part, what fails brings nothing for the others.
+  @Test func whatFailsIsNotThereForTheOthers() async throws {
+    defer { bench.store.close() }
+    try await bench.makeZone()
+    func below(_ name: String, _ parent: String) throws -> StoredRecord {
+      var record = try bench.record(name)
+      record.parent = parent
+      return record
+    }
+    try await bench.save([bench.record("there")])
+    // Whichever comes first: `c` hangs by `b`, that by `a`, and that by nothing.
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]] {
+      let records = try [
+        below("c", "b"), child("b", of: "a"), below("a", "nothing"), below("d", "there"),
+      ]
+      let results = try await bench.modify(
+        ModifyBatch(
+          operations: order.map { .save(records[$0], changedKeys: [], .replace) }, atomic: false)
+      ).results
+      for (place, result) in zip(order, results) {
+        #expect(
+          result.reason == (place == 3 ? nil : "REFERENCE_VIOLATION"), "\(records[place].id)")
+      }
+      let left = try await bench.query(RecordQuery(type: "Note")).records.map(\.id.record)
+      #expect(left == ["d", "there"])
+    }
+    // A deletion takes along what the batch names but cannot save.
+    try await bench.save([bench.record("top"), child("bound", of: "top")])
+    let outcome = try await bench.modify(
+      ModifyBatch(
+        operations: [
+          .delete(bench.id("top"), changeTag: "", allowMissing: false),
+          .save(child("bound", of: "top"), changedKeys: [], .replace),
+        ], atomic: false))
+    #expect(outcome.results.map(\.reason) == [nil, "REFERENCE_VIOLATION"])
+    let left = try await bench.query(RecordQuery(type: "Note")).records.map(\.id.record)
+    #expect(left == ["d", "there"])
+  }
+
   @Test("Rule 25: a cascade is bounded")
   func aRecordHas750Referrers() async throws {
     defer { bench.store.close() }
