@@ -194,15 +194,40 @@ def fanout(o, home, load):
     shutil.rmtree(data)
 
 
+def laggards(o, home, load):
+    """Subscribers of one chat who resume at once from the same old token."""
+    data = fresh(o.folder)
+    fixture = Fixture(data)
+    users = [fixture.user(f"u{index}") for index in range(o.laggards + 1)]
+    chat = fixture.chat(CHANNEL, "c", [user for user, _ in users])[1]
+    fixture.close()
+    tokens = write_lines(os.path.join(home, "tokens"), [token for _, token in users])
+    server = Server(data)
+    client = Load(load, "laggards", server.port, tokens, chat, o.laggards,
+                  min(o.laggards, o.connections), o.messages)
+    used = cpu(server.pid)
+    client.go()
+    delivered, seconds, median, p99, longest = client.figures()
+    user, system = (b - a for a, b in zip(used, cpu(server.pid)))
+    client.end()
+    print(f"{o.laggards} subscribers resume {o.messages} messages behind: "
+          f"{(user + system) / delivered * 1e6:.2f} µs of CPU a delivery "
+          f"({user / delivered * 1e6:.2f} user, {system / delivered * 1e6:.2f} system), "
+          f"{seconds:.2f} s in all", flush=True)
+    server.stop()
+    shutil.rmtree(data)
+
+
 def main():
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("what", choices=["send", "fanout", "million"])
+    p.add_argument("what", choices=["send", "fanout", "laggards", "million"])
     p.add_argument("--messages", type=int)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--counts", default="1,100,1500,10000",
                    type=lambda text: [int(part) for part in text.split(",")])
     p.add_argument("--connections", type=int, default=100)
+    p.add_argument("--laggards", type=int, default=1000)
     p.add_argument("--chats", type=int, default=10_000)
     p.add_argument("--folder", default=os.path.join(TOP, ".build"))
     o = p.parse_args()
@@ -215,6 +240,9 @@ def main():
             send(o, home, load)
         elif o.what == "fanout":
             fanout(o, home, load)
+        elif o.what == "laggards":
+            o.messages = o.messages or 200
+            laggards(o, home, load)
         else:
             import chat_million
             chat_million.run(o, home, sys.modules["__main__"])

@@ -2,10 +2,12 @@
  * thread, with what a call costs a client kept small, so that the server is what is measured.
  *
  *   chat_load subscribers PORT TOKENS CHAT COUNT CONNECTIONS MESSAGES
+ *   chat_load laggards PORT TOKENS CHAT COUNT CONNECTIONS MESSAGES
  *   chat_load senders PORT TOKENS CHATS COUNT MESSAGES
  *
  * TOKENS holds an access token per line. Subscribers take COUNT of them behind the first, whose
- * owner sends. Sender n sends to line n of CHATS over a connection of its own, the next message
+ * owner sends. Laggards likewise, who come when all is sent, with the resume token of before it.
+ * Sender n sends to line n of CHATS over a connection of its own, the next message
  * when the last is acknowledged. It prints `ready`, waits for a line on standard input, does its
  * work, prints a line of figures and waits for another line before it ends. */
 #define _GNU_SOURCE
@@ -45,6 +47,7 @@ static char **tokens, **chats;
 static double *latencies;
 static size_t latency_count;
 static struct link *links;
+static char resume[256]; /* the newest resume token */
 
 static int64_t now(void) {
   struct timespec time;
@@ -90,6 +93,8 @@ static void on_message(struct call *call, const uint8_t *bytes, size_t length) {
     int shift = 0;
     do value |= (size_t)(bytes[at] & 0x7f) << shift, shift += 7;
     while (bytes[at++] & 0x80);
+    if (tag == (1 << 3 | 2) && value < sizeof resume && at + value <= length)
+      memcpy(resume, bytes + at, value), resume[value] = 0;
     if ((tag & 7) == 2) at += value;
   }
 }
@@ -97,19 +102,22 @@ static void on_message(struct call *call, const uint8_t *bytes, size_t length) {
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
                    size_t length, void *user) {
   struct call *call = nghttp2_session_get_stream_user_data(session, id);
-  if (!call || call->in_length + length > sizeof call->in) return NGHTTP2_ERR_CALLBACK_FAILURE;
-  memcpy(call->in + call->in_length, bytes, length);
-  call->in_length += length;
-  size_t at = 0;
-  while (call->in_length - at >= 5) {
-    size_t size = (size_t)call->in[at + 3] << 8 | call->in[at + 4];
-    if (call->in_length - at - 5 < size) break;
-    on_message(call, call->in + at + 5, size);
-    at += 5 + size;
+  while (call && length) {
+    size_t taken = sizeof call->in - call->in_length, at = 0;
+    if (taken > length) taken = length;
+    if (!taken) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    memcpy(call->in + call->in_length, bytes, taken);
+    call->in_length += taken, bytes += taken, length -= taken;
+    while (call->in_length - at >= 5) {
+      size_t size = (size_t)call->in[at + 3] << 8 | call->in[at + 4];
+      if (call->in_length - at - 5 < size) break;
+      on_message(call, call->in + at + 5, size);
+      at += 5 + size;
+    }
+    memmove(call->in, call->in + at, call->in_length - at);
+    call->in_length -= at;
   }
-  memmove(call->in, call->in + at, call->in_length - at);
-  call->in_length -= at;
-  return 0;
+  return call ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 static void send_next(struct link *link, int sender);
@@ -319,6 +327,35 @@ static int subscribers(char **argv) {
   return 0;
 }
 
+static int laggards(char **argv) {
+  int count = atoi(argv[5]), connections = atoi(argv[6]), messages = atoi(argv[7]);
+  tokens = lines_of(argv[3], count + 1);
+  links = calloc((size_t)connections + 1, sizeof *links);
+  latencies = calloc((size_t)(count + 1) * (size_t)messages + 16, sizeof *latencies);
+  for (int i = 0; i <= connections; i++) dial(&links[i]);
+  uint8_t request[300] = {5 << 3 | 2, 2, 8, 60};
+  start(&links[0], "/vencejo.chat.v1.ChatService/Subscribe", tokens[0], request, 4)->is_stream = 1;
+  flush(&links[0]);
+  run_until(&caught_up, 1, "caught up");
+  size_t length = 4 + put(request + 4, 1, resume, strlen(resume));
+  for (int i = 0; i < messages; i++) {
+    send_message(&links[0], tokens[0], argv[4], -1);
+    flush(&links[0]);
+    run_until(&acknowledged, i + 1, "acknowledged");
+  }
+  run_until(&delivered, messages, "delivered");
+  delivered = 0, latency_count = 0;
+  pause_here("ready");
+  int64_t start_time = began = now();
+  for (int i = 0; i < count; i++)
+    start(&links[1 + i % connections], "/vencejo.chat.v1.ChatService/Subscribe", tokens[1 + i],
+          request, length)->is_stream = 1;
+  for (int j = 1; j <= connections; j++) flush(&links[j]);
+  run_until(&delivered, count * messages, "delivered");
+  report((double)(now() - start_time) / 1e9, (size_t)delivered);
+  return 0;
+}
+
 static int senders(char **argv) {
   int count = atoi(argv[5]), messages = atoi(argv[6]);
   tokens = lines_of(argv[3], count);
@@ -343,6 +380,7 @@ int main(int argc, char **argv) {
   poller = epoll_create1(0);
   if (argc > 2) port = atoi(argv[2]);
   if (argc == 8 && !strcmp(argv[1], "subscribers")) return subscribers(argv);
+  if (argc == 8 && !strcmp(argv[1], "laggards")) return laggards(argv);
   if (argc == 7 && !strcmp(argv[1], "senders")) return senders(argv);
   return fprintf(stderr, "see the head of chat_load.c\n"), 64;
 }

@@ -149,8 +149,9 @@ struct ChatSubscription {
         return (page, total)
       }
       for entry in page.entries {
-        let frames = Chat.SubscribeResponse.frames(
-          of: entry, token: token(entry.position), historical: !caughtUp, for: caller.user)
+        let frames = Chat.SubscribeResponse.encoded(
+          of: entry, historical: !caughtUp, for: caller.user
+        ) { token(entry.position) }
         for frame in frames {
           // Revoked means not another word, wherever we are.
           guard stream.end == nil else { return }
@@ -177,6 +178,10 @@ struct ChatSubscription {
   }
 
   private func send(_ frame: Chat.SubscribeResponse, _ stream: ChatStream) async throws {
+    try await send(EncodedMessage(frame), stream)
+  }
+
+  private func send(_ frame: EncodedMessage, _ stream: ChatStream) async throws {
     stream.onLoop { stream.sendingSince = stream.loop.now }
     defer { stream.onLoop { stream.sendingSince = nil } }
     try await out.send(frame)

@@ -1,5 +1,6 @@
 import VencejoAPI
 import VencejoProtobuf
+import VencejoRPC
 import VencejoStore
 
 extension Chat.SubscribeResponse {
@@ -73,6 +74,23 @@ extension Chat.SubscribeResponse {
         event, commitTime: entry.commitTime,
         token: index == entry.events.count - 1 ? token : "", historical: historical, for: reader)
     }
+  }
+
+  /// The same, encoded; what others are told alike once for all of them.
+  static func encoded(
+    of entry: LogEntry, historical: Bool, for reader: Int64, token: () -> String
+  ) -> [EncodedMessage] {
+    guard let shared = entry.shared, let event = entry.events.first else {
+      return frames(of: entry, token: token(), historical: historical, for: reader).map {
+        EncodedMessage($0)
+      }
+    }
+    let frame = shared.made(historical) {
+      EncodedMessage(
+        Chat.SubscribeResponse(
+          event, commitTime: entry.commitTime, token: token(), historical: historical, for: nil))
+    }
+    return [frame]
   }
 }
 

@@ -20,9 +20,6 @@ extension ReadTransaction {
     _ hidesReceipts: Bool
   ) throws(StoreError) -> ChatEvent? {
     switch event.kind {
-    case .messageCreated:
-      guard let sequence = keys.int() else { return nil }
-      return try visible(sequence, event.chat, chat, user).map { .messageCreated($0) }
     case .messageUpdated:
       guard let sequence = keys.int(), let fields = keys.int() else { return nil }
       return try visible(sequence, event.chat, chat, user).map {

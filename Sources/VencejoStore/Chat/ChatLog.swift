@@ -7,6 +7,15 @@ public struct LogEntry: Sendable, Hashable {
   public let position: Int64
   public let commitTime: Int64
   public let events: [ChatEvent]
+  /// Of one event that others are told alike: what they made of it.
+  package let shared: SharedEntry?
+
+  public static func == (left: Self, right: Self) -> Bool {
+    left.position == right.position && left.commitTime == right.commitTime
+      && left.events == right.events
+  }
+
+  public func hash(into hasher: inout Hasher) { hasher.combine(position) }
 }
 
 /// A stretch of the log for one user.
@@ -50,24 +59,38 @@ extension ReadTransaction {
     }
 
     let hidesReceipts = try hidesReceipts(user)
+    let everBlocked = try everBlocked(by: user)
+    var reading = sharedEntries.map { SharedReading(entries: $0, everBlocked: everBlocked) }
     var entries: [LogEntry] = []
     var pending: [ChatEvent] = []
+    var shared: SharedEntry?
     for event in scanned {
-      if event.isVisible, let rendered = try render(event, for: user, only, hidesReceipts) {
-        pending.append(rendered)
+      if event.isVisible {
+        if event.kind == .messageCreated {
+          if let (message, entry) = try newMessage(event, for: user, only, &reading) {
+            pending.append(.messageCreated(message))
+            shared = entry
+          }
+        } else if let rendered = try render(event, for: user, only, hidesReceipts) {
+          pending.append(rendered)
+        }
       }
-      if event.isLast, !pending.isEmpty {
+      guard event.isLast else { continue }
+      if !pending.isEmpty {
         entries.append(
-          LogEntry(position: event.position, commitTime: event.commitTime, events: pending))
-        pending = []
+          LogEntry(
+            position: event.position, commitTime: event.commitTime, events: pending,
+            shared: pending.count == 1 ? shared : nil))
       }
+      pending = []
+      shared = nil
     }
     let isAtHead = last >= head
     let live = isAtHead ? try liveChats(of: user, only) : [:]
     return LogPage(
       entries: entries, position: last, isAtHead: isAtHead,
       blocked: isAtHead ? try blocked(by: user) : [],
-      everBlocked: isAtHead ? try everBlocked(by: user) : [], chats: live,
+      everBlocked: isAtHead ? everBlocked : [], chats: live,
       hidesReceipts: hidesReceipts)
   }
 

@@ -15,6 +15,7 @@ final class ReaderPool: Sendable {
     throws(SQLiteError)
   {
     let queue = WorkQueue<Job>(capacity: options.queueLimit)
+    let shared = SharedEntries()
     var threads: [WorkerThread] = []
     for index in 0..<max(1, options.readers) {
       // Handed over to its thread: nobody else keeps it.
@@ -28,7 +29,8 @@ final class ReaderPool: Sendable {
             job {
               connection.setDeadline(Connection.monotonicNanoseconds() &+ Self.limitNanoseconds)
               try connection.begin(.deferred)
-              return ReadTransaction(connection, tokens: authority.value, now: options.clock())
+              return ReadTransaction(
+                connection, tokens: authority.value, now: options.clock(), sharedEntries: shared)
             }
           }
         }

@@ -10,11 +10,17 @@ public class ReadTransaction {
   /// Microseconds since the Unix epoch when the transaction began: the only clock operations
   /// look at.
   public let now: Int64
+  /// What readers of the log share; nil where nobody else reads.
+  let sharedEntries: SharedEntries?
 
-  init(_ connection: Connection, tokens: TokenAuthority, now: Int64) {
+  init(
+    _ connection: Connection, tokens: TokenAuthority, now: Int64,
+    sharedEntries: SharedEntries? = nil
+  ) {
     self.connection = connection
     self.tokens = tokens
     self.now = now
+    self.sharedEntries = sharedEntries
   }
 
   /// Position of the newest event in this snapshot; 0 when nothing ever happened.
