@@ -39,6 +39,7 @@ import VencejoServer
     "۱۴۰۲/۱۰/۱۰، ۲۱:۴۱ - Ana: hola", "[۱۴۰۲/۱۰/۱۰،\u{200F} ۲۱:۴۱:۰۰] Ana: hola",
     "३१/१२/२३, ९:४१ pm - Ana: hola", "31-12-2023 21:41 - ~\u{202F}Ana: hola",
     "31-12-2023 21:41 - \u{202A}Ana\u{202C}: hola", "2023. 12. 31. 오후 9:41 - Ana: hola",
+    "12/31/23, 21:41 PM - Ana: hola", "31/12/2023, 21:41 p. m. - Ana: hola",
   ])
   func readsTheDate(_ line: String) {
     let export = WhatsAppExport(line)
@@ -75,6 +76,13 @@ import VencejoServer
   @Test func aHalfOfTheDayThatIsUnknownCostsNoMessage() {
     let export = WhatsAppExport("31/12/23, 9:41 xyz - Ana: hola")
     #expect(export.entries.map(\.text) == ["hola"])
+  }
+
+  /// Days that no month has: such a line is what somebody wrote.
+  @Test(arguments: ["29/02/2023", "30/02/2024", "31/04/2023", "31/11/2023"])
+  func noSuchDay(_ day: String) {
+    let export = WhatsAppExport("28/02/2023, 10:00 - Ana: x\n\(day), 10:00 - y: z")
+    #expect(export.entries.map(\.text) == ["x\n\(day), 10:00 - y: z"])
   }
 
   @Test func linesThatOnlyLookLikeHeadersAreText() {

@@ -7,14 +7,36 @@ import VencejoStore
 
 /// The life of one Subscribe call: reset and snapshot where needed, the log up to its head,
 /// then live; back to the log whenever it falls behind.
-struct ChatSubscription {
+///
+/// An object, so that functions that wait hold a reference and no copies of it: their frames are a
+/// part of each stream at rest.
+final class ChatSubscription: Sendable {
   let store: Store
   let shelf: ChatShelf
   let streams: StreamRegistry
   let presence: PresenceBoard
-  let configuration: Backend.Configuration
   let caller: Principal
   let out: ResponseWriter<Chat.SubscribeResponse>
+  private let stream: ChatStream
+
+  init(
+    _ request: Chat.SubscribeRequest, store: Store, shelf: ChatShelf, streams: StreamRegistry,
+    presence: PresenceBoard, configuration: Backend.Configuration, caller: Principal,
+    out: ResponseWriter<Chat.SubscribeResponse>
+  ) {
+    self.store = store
+    self.shelf = shelf
+    self.streams = streams
+    self.presence = presence
+    self.caller = caller
+    self.out = out
+    stream = ChatStream(
+      caller, out, shelf, store, marksDelivered: request.autoMarkDelivered,
+      wantsEphemeral: request.includeEphemeral,
+      interval: configuration.heartbeat(asked: request.heartbeatInterval),
+      age: configuration.streamAge(of: caller, now: store.now),
+      patience: configuration.streamPatience)
+  }
 
   /// What follows a reset when the client did not say.
   private static let defaultSnapshot = Chat.SnapshotOptions(chatLimit: 100, messagesPerChat: 20)
@@ -25,28 +47,22 @@ struct ChatSubscription {
 
   func run(_ request: Chat.SubscribeRequest) async throws {
     let only = try ChatServer.chats(request.chats)
-    let stream = ChatStream(
-      caller, out, shelf, store, marksDelivered: request.autoMarkDelivered,
-      wantsEphemeral: request.includeEphemeral,
-      interval: configuration.heartbeat(asked: request.heartbeatInterval),
-      age: configuration.streamAge(of: caller, now: store.now),
-      patience: configuration.streamPatience)
     shelf.streamBegins()
     streams.add(stream)
-    stream.onLoop { stream.startHeartbeat() }
+    stream.onLoop { [stream] in stream.startHeartbeat() }
     if request.includeEphemeral { presence.came(caller.user, caller.userID) }
     defer {
       if request.includeEphemeral { presence.went(caller.user, caller.userID) }
       streams.remove(stream)
-      stream.onLoop { stream.stop() }
+      stream.onLoop { [stream] in stream.stop() }
       shelf.streamEnds()
     }
     var isFirst = true
     repeat {
-      try await walk(request, only, stream, isFirst)
+      try await walk(request, only, isFirst)
       isFirst = false
     } while await stream.sleep() == .behind
-    try await finish(stream)
+    try await finish()
   }
 
   /// Takes a stream up to the head of the log and makes it live there, unless it ends before.
@@ -54,20 +70,20 @@ struct ChatSubscription {
   /// In a task of its own: one whose client takes nothing can be ended where it waits, and what a
   /// task once needed of memory it keeps, while a stream is at rest for most of its life.
   private func walk(
-    _ request: Chat.SubscribeRequest, _ only: Set<UUID>?, _ stream: ChatStream, _ isFirst: Bool
+    _ request: Chat.SubscribeRequest, _ only: Set<UUID>?, _ isFirst: Bool
   ) async throws {
-    let work = Task(executorPreference: out.loop) {
+    let work = Task(executorPreference: out.loop) { [self] in
       let start =
-        isFirst ? try await begin(request, only, stream) : await resumePosition(stream)
-      try await follow(stream, from: start, only, isFirst)
+        isFirst ? try await begin(request, only) : await resumePosition()
+      try await follow(from: start, only, isFirst)
     }
-    stream.onLoop { stream.cancelWork = { work.cancel() } }
+    stream.onLoop { [stream] in stream.cancelWork = { work.cancel() } }
     let result = await withTaskCancellationHandler {
       await work.result
     } onCancel: {
       work.cancel()
     }
-    stream.onLoop { stream.cancelWork = nil }
+    stream.onLoop { [stream] in stream.cancelWork = nil }
     if stream.end != .slow { try result.get() }
   }
 
@@ -75,10 +91,11 @@ struct ChatSubscription {
 
   /// Sends reset and snapshot, as far as they are due, and answers where the log goes on.
   private func begin(
-    _ request: Chat.SubscribeRequest, _ only: Set<UUID>?, _ stream: ChatStream
+    _ request: Chat.SubscribeRequest, _ only: Set<UUID>?
   ) async throws -> Int64 {
     let token = request.resumeToken
-    let (start, reset) = try await store.read { transaction -> (Int64?, Chat.ResetReason?) in
+    let (start, reset) = try await store.read {
+      [caller] transaction -> (Int64?, Chat.ResetReason?) in
       try ChatServer.check(only, transaction, caller)
       guard !token.isEmpty else { return (nil, nil) }
       switch try transaction.chatStart(of: token) {
@@ -94,18 +111,18 @@ struct ChatSubscription {
       var frame = Chat.SubscribeResponse()
       frame.historical = true
       frame.event = .reset(.init(reason: reset))
-      try await send(frame, stream)
+      try await send(frame)
       options = options ?? Self.defaultSnapshot
     }
-    return try await sendSnapshot(options ?? Chat.SnapshotOptions(), only, stream)
+    return try await sendSnapshot(options ?? Chat.SnapshotOptions(), only)
   }
 
   private func sendSnapshot(
-    _ options: Chat.SnapshotOptions, _ only: Set<UUID>?, _ stream: ChatStream
+    _ options: Chat.SnapshotOptions, _ only: Set<UUID>?
   ) async throws -> Int64 {
     let chatLimit = Int(min(max(options.chatLimit, 0), Self.chatLimit))
     let messageLimit = Int(min(max(options.messagesPerChat, 0), Self.messageLimit))
-    let (chats, head) = try await store.read { transaction in
+    let (chats, head) = try await store.read { [caller] transaction in
       (
         try transaction.snapshot(
           chatLimit: chatLimit, messagesPerChat: messageLimit, chats: only, for: caller.user),
@@ -121,9 +138,9 @@ struct ChatSubscription {
       event.messages = snapshot.messages.map { Chat.Message($0, for: caller.user) }
       event.hasOlderMessages = snapshot.hasOlderMessages
       frame.event = .chatSnapshot(event)
-      try await send(frame, stream)
+      try await send(frame)
       if messageLimit > 0 {
-        stream.onLoop { stream.received(snapshot.chat.id, snapshot.chat.lastSequence) }
+        stream.onLoop { [stream] in stream.received(snapshot.chat.id, snapshot.chat.lastSequence) }
       }
     }
     return head
@@ -133,7 +150,7 @@ struct ChatSubscription {
 
   /// Until the stream is live or ends.
   private func follow(
-    _ stream: ChatStream, from start: Int64, _ only: Set<UUID>?, _ isFirst: Bool
+    from start: Int64, _ only: Set<UUID>?, _ isFirst: Bool
   ) async throws {
     var position = start
     var replayed: Int64 = 0
@@ -141,7 +158,7 @@ struct ChatSubscription {
     while stream.end == nil {
       try Task.checkCancellation()
       let needsTotal = !caughtUp
-      let (page, total) = try await store.read { [position] transaction in
+      let (page, total) = try await store.read { [position, caller] transaction in
         let page = try transaction.chatLog(
           for: caller.user, after: position, limit: Self.pageSize, chats: only)
         let total =
@@ -155,12 +172,12 @@ struct ChatSubscription {
         for frame in frames {
           // Revoked means not another word, wherever we are.
           guard stream.end == nil else { return }
-          try await send(frame, stream)
+          try await send(frame)
         }
         replayed += Int64(frames.count)
         for case .messageCreated(let message) in entry.events
         where message.senderKey != caller.user {
-          stream.onLoop { stream.received(message.chat, message.sequence) }
+          stream.onLoop { [stream] in stream.received(message.chat, message.sequence) }
         }
       }
       position = page.position
@@ -171,42 +188,44 @@ struct ChatSubscription {
         frame.resumeToken = token(position)
         frame.event = .caughtUp(
           .init(replayedEventCount: replayed, totalUnreadCount: Int32(clamping: total)))
-        try await send(frame, stream)
+        try await send(frame)
       }
-      if await goLive(stream, page) { return }
+      if await goLive(page) { return }
     }
   }
 
-  private func send(_ frame: Chat.SubscribeResponse, _ stream: ChatStream) async throws {
-    try await send(EncodedMessage(frame), stream)
+  private func send(_ frame: Chat.SubscribeResponse) async throws {
+    try await send(EncodedMessage(frame))
   }
 
-  private func send(_ frame: EncodedMessage, _ stream: ChatStream) async throws {
-    stream.onLoop { stream.sendingSince = stream.loop.now }
-    defer { stream.onLoop { stream.sendingSince = nil } }
+  private func send(_ frame: EncodedMessage) async throws {
+    stream.onLoop { [stream] in stream.sendingSince = stream.loop.now }
+    defer { stream.onLoop { [stream] in stream.sendingSince = nil } }
     try await out.send(frame)
   }
 
-  private func goLive(_ stream: ChatStream, _ page: LogPage) async -> Bool {
+  private func goLive(_ page: LogPage) async -> Bool {
     await withUnsafeContinuation { continuation in
-      stream.onLoop { continuation.resume(returning: shelf.goLive(stream, page)) }
+      stream.onLoop { [shelf, stream] in
+        continuation.resume(returning: shelf.goLive(stream, page))
+      }
     }
   }
 
-  private func resumePosition(_ stream: ChatStream) async -> Int64 {
+  private func resumePosition() async -> Int64 {
     await withUnsafeContinuation { continuation in
-      stream.onLoop { continuation.resume(returning: stream.position) }
+      stream.onLoop { [stream] in continuation.resume(returning: stream.position) }
     }
   }
 
   // MARK: End
 
-  private func finish(_ stream: ChatStream) async throws {
+  private func finish() async throws {
     guard let end = stream.end else { throw CancellationError() }
     let closing = Self.closing(end)
     // Without waiting: who is behind learns it from the status.
     await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-      stream.onLoop {
+      stream.onLoop { [stream, out] in
         stream.stop()
         _ = out.tryWrite(closing)
         continuation.resume()

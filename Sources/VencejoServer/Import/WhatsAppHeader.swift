@@ -55,6 +55,8 @@ extension WhatsAppExport {
         (0...23).contains(hour), (0...59).contains(minute), (0...59).contains(second)
       else { return nil }
       let days = Self.days(year, month, day)
+      // No 30 February.
+      guard Self.date(days) == (year, month, day) else { return nil }
       return (((Int64(days) * 24 + Int64(hour)) * 60 + Int64(minute)) * 60 + Int64(second))
         * 1_000_000
     }
@@ -239,8 +241,8 @@ private struct HeaderReader {
       index = here
       skipUnit()
     }
-    if let half {
-      guard (0...12).contains(hour) else { return nil }
+    // Some phones write "21:41 PM".
+    if let half, hour <= 12 {
       switch half {
       case .morning: hour %= 12
       case .afternoon: hour = hour % 12 + 12

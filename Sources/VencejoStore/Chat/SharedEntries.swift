@@ -36,8 +36,9 @@ package final class SharedEntry: Sendable {
 final class SharedEntries: Sendable {
   private let entries = Mutex<[Int64: SharedEntry]>([:])
 
-  /// Microseconds: what is made of an entry has resume tokens in it, which age.
-  private static let lifetime: Int64 = 3600 * 1_000_000
+  /// Microseconds: what is made of an entry has resume tokens in it, which age, and retention
+  /// takes messages away without an event.
+  private static let lifetime: Int64 = 60 * 1_000_000
   /// Beyond it all are forgotten, rather than kept in an order of use.
   private static let capacity = 2048
   private static let textBytes = 2048
