@@ -12,7 +12,8 @@ extension ChatServer {
   ) async throws {
     try await respond(context) { caller in
       let subscription = ChatSubscription(
-        request, store: store, shelf: hub.shelf(for: out.loop), streams: streams, presence: presence,
+        request, store: store, shelf: hub.shelf(for: out.loop), streams: streams,
+        presence: presence,
         configuration: configuration, caller: caller, out: out)
       try await subscription.run(request)
     }
