@@ -230,7 +230,7 @@ let package = Package(
       "VencejoClientTests",
       [
         "VencejoClient", "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2",
-        "VencejoProtobuf",
+        "VencejoProtobuf", "VencejoSQLite",
       ]),
     tests(
       "VencejoToolsTests",

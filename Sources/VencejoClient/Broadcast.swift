@@ -10,6 +10,7 @@ final class Broadcast<Value: Sendable>: Sendable {
 
   private struct State {
     var readers: [Int: Reader] = [:]
+    var pulses: [Int: AsyncStream<Void>.Continuation] = [:]
     var next = 0
   }
 
@@ -37,8 +38,24 @@ final class Broadcast<Value: Sendable>: Sendable {
     return stream
   }
 
+  /// One element for any number of values since the last: for readers who look for themselves.
+  func pulses() -> AsyncStream<Void> {
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let id = state.withLock { state in
+      state.next += 1
+      state.pulses[state.next] = continuation
+      return state.next
+    }
+    continuation.onTermination = { [weak self] _ in
+      self?.state.withLock { _ = $0.pulses.removeValue(forKey: id) }
+    }
+    return stream
+  }
+
   func send(_ value: Value) {
     state.withLock { state in
+      for pulse in state.pulses.values { pulse.yield() }
       for (id, reader) in state.readers {
         var reader = reader
         if reader.hasMissed {

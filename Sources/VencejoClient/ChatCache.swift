@@ -1,19 +1,28 @@
 import Synchronization
 public import VencejoAPI
 import VencejoProtobuf
+import VencejoRPC
 
 /// What a device knows of its user's chats: the chats, their newest messages, what is unread.
 ///
-/// It changes by whole transactions, together with the token that says how far it got.
+/// It changes by whole transactions, together with the token that says how far it got; with a
+/// folder for data both are on disk together, too.
 public final class ChatCache: Sendable {
-  private let contents = Mutex(ChatContents())
+  private struct State {
+    var contents = ChatContents()
+    var store: DeviceStore?
+    /// The store has missed something.
+    var mustReplace = false
+  }
+
+  private let state = Mutex(State())
 
   init() {}
 
   /// All chats, latest activity first.
   public var chats: [Chat.Chat] {
-    contents.withLock { contents in
-      contents.chats.values.map(\.chat).sorted { one, other in
+    state.withLock { state in
+      state.contents.chats.values.map(\.chat).sorted { one, other in
         let (left, right) = (one.activityTime?.seconds ?? 0, other.activityTime?.seconds ?? 0)
         return (left, one.lastSequence, one.name) > (right, other.lastSequence, other.name)
       }
@@ -21,30 +30,79 @@ public final class ChatCache: Sendable {
   }
 
   public func chat(_ name: String) -> Chat.Chat? {
-    contents.withLock { $0.chats[name]?.chat }
+    state.withLock { $0.contents.chats[name]?.chat }
   }
 
   /// The messages held of a chat, oldest first; without a hole up to the newest one.
   public func messages(of chat: String) -> [Chat.Message] {
-    contents.withLock { $0.chats[chat]?.messages ?? [] }
+    state.withLock { $0.contents.chats[chat]?.messages ?? [] }
   }
 
   /// Unread messages of all chats.
   public var totalUnread: Int {
-    contents.withLock { $0.chats.values.reduce(0) { $0 + Int($1.chat.unread?.unreadCount ?? 0) } }
+    state.withLock { state in
+      state.contents.chats.values.reduce(0) { $0 + Int($1.chat.unread?.unreadCount ?? 0) }
+    }
   }
 
   /// The position of the last transaction applied.
-  var token: String { contents.withLock { $0.token } }
+  var token: String { state.withLock { $0.contents.token } }
 
-  /// Applies one transaction. Answers what changed.
+  /// Applies one transaction, and keeps it. Answers what changed, and why it could not be kept, if
+  /// so; then everything is written with the next transaction.
   func apply(
     _ frames: [Chat.SubscribeResponse], token: String, user: String
-  ) -> [ChatChange] {
-    contents.withLock { $0.apply(frames, token: token, user: user) }
+  ) -> (changes: [ChatChange], failure: RPCError?) {
+    state.withLock { state in
+      let changes = state.contents.apply(frames, token: token, user: user)
+      return (changes, Self.keep(&state))
+    }
   }
 
-  func clear() { contents.withLock { $0 = ChatContents() } }
+  /// Puts older messages before those held, where they join them.
+  func prepend(_ messages: [Chat.Message], to chat: String) {
+    state.withLock { $0.contents.prepend(messages, to: chat) }
+  }
+
+  /// Goes on with what an earlier process left.
+  func attach(_ store: DeviceStore, _ kept: DeviceStore.Contents) {
+    state.withLock { state in
+      state.contents = ChatContents()
+      state.contents.chats = TrackedChats(kept.chats)
+      state.contents.chats.isTracking = true
+      state.contents.token = kept.token
+      state.store = store
+      state.mustReplace = false
+    }
+  }
+
+  /// Keeps nothing from now on.
+  func detach() {
+    state.withLock { state in
+      state.store = nil
+      state.contents.chats.isTracking = false
+    }
+  }
+
+  func clear() { state.withLock { $0 = State() } }
+
+  private static func keep(_ state: inout State) -> RPCError? {
+    guard let store = state.store else { return nil }
+    let delta = state.contents.chats.takeDelta()
+    do throws(RPCError) {
+      if state.mustReplace {
+        try store.replace(by: state.contents)
+      } else {
+        try store.write(delta, token: state.contents.token)
+      }
+      state.mustReplace = false
+      return nil
+    } catch {
+      // The file still holds an older state with its token: whole, if not new.
+      state.mustReplace = true
+      return error
+    }
+  }
 }
 
 /// Something that changed in the user's chats.
@@ -70,6 +128,10 @@ public enum ChatChange: Sendable, Hashable {
   /// A message in the outbox was stored, or refused for good.
   case sent(Chat.Message)
   case sendFailed(id: String, chat: String, RPCErrorSummary)
+  /// Something was put into the outbox, tried again, or dropped.
+  case outboxChanged
+  /// `ChatStore.loadEarlier(of:limit:)` brought older messages.
+  case earlierMessages(chat: String)
   case connection(ConnectionState)
   /// The reader was too slow and missed changes: read the cache again.
   case missed
@@ -77,12 +139,12 @@ public enum ChatChange: Sendable, Hashable {
 
 /// The value of the cache: pure, frames in and changes out.
 struct ChatContents: Sendable {
-  struct Entry: Sendable {
+  struct Entry: Sendable, Equatable {
     var chat: Chat.Chat
     var messages: [Chat.Message] = []
   }
 
-  var chats: [String: Entry] = [:]
+  var chats = TrackedChats()
   var token = ""
 
   /// Messages kept per chat.
@@ -118,6 +180,7 @@ struct ChatContents: Sendable {
           member.readSequence = max(member.readSequence, moved.readSequence)
           chats[moved.chat]?.chat.selfField = member
         }
+        if moved.user != user { tick(moved) }
         changes.append(
           .receipt(chat: moved.chat, user: moved.user, readSequence: moved.readSequence))
       case .caughtUp?: changes.append(.caughtUp)
@@ -143,6 +206,30 @@ struct ChatContents: Sendable {
     }
     self.token = token
     return changes
+  }
+
+  /// In a direct chat the other's marker says what became of the user's own messages. In a group
+  /// it takes everybody's, which only the server knows.
+  private mutating func tick(_ moved: Chat.ReceiptMovedEvent) {
+    guard let entry = chats[moved.chat], entry.chat.kind == .direct else { return }
+    for index in entry.messages.indices where entry.messages[index].mine {
+      let message = entry.messages[index]
+      let state: Chat.DeliveryState =
+        message.sequence <= moved.readSequence
+        ? .read : message.sequence <= moved.deliveredSequence ? .delivered : .sent
+      if state.rawValue > message.deliveryState.rawValue {
+        chats[moved.chat]?.messages[index].deliveryState = state
+      }
+    }
+  }
+
+  mutating func prepend(_ older: [Chat.Message], to chat: String) {
+    guard var entry = chats[chat] else { return }
+    let first = entry.messages.first?.sequence ?? entry.chat.lastSequence + 1
+    let joining = older.filter { $0.sequence < first }
+    guard joining.last?.sequence == first - 1 else { return }
+    entry.messages = joining + entry.messages
+    chats[chat] = entry
   }
 
   private mutating func insert(

@@ -5,22 +5,44 @@ public import VencejoRPC
 
 /// Profiles seen, by user.
 final class ProfileCache: Sendable {
-  private let profiles = Mutex<[String: Chat.Profile]>([:])
+  private struct State {
+    var profiles: [String: Chat.Profile] = [:]
+    var store: DeviceStore?
+  }
+
+  private let state = Mutex(State())
 
   subscript(_ user: String) -> Chat.Profile? {
-    profiles.withLock { $0[user] }
+    state.withLock { $0.profiles[user] }
   }
 
   func add(_ new: [Chat.Profile]) {
-    profiles.withLock { profiles in
-      for profile in new where !profile.user.isEmpty { profiles[profile.user] = profile }
+    state.withLock { state in
+      let new = new.filter { !$0.user.isEmpty && state.profiles[$0.user] != $0 }
+      for profile in new { state.profiles[profile.user] = profile }
+      // One that is not kept is asked for again.
+      if !new.isEmpty { try? state.store?.write(new) }
     }
   }
 
+  /// Goes on with what an earlier process left.
+  func attach(_ store: DeviceStore, _ kept: [Chat.Profile]) {
+    state.withLock { state in
+      for profile in kept { state.profiles[profile.user] = profile }
+      state.store = store
+    }
+  }
+
+  /// Keeps nothing from now on.
+  func detach() { state.withLock { $0.store = nil } }
+
+  func clear() { state.withLock { $0 = State() } }
+
   /// Unknown ones among the users.
   func missing(_ users: some Sequence<String>) -> [String] {
-    profiles.withLock { profiles in
-      Set(users).filter { !$0.isEmpty && profiles[$0] == nil }.sorted()
+    state.withLock { state in
+      let profiles = state.profiles
+      return Set(users).filter { !$0.isEmpty && profiles[$0] == nil }.sorted()
     }
   }
 }

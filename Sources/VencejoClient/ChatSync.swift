@@ -1,7 +1,7 @@
 import Synchronization
 import VencejoAPI
 import VencejoProtobuf
-import VencejoRPC
+public import VencejoRPC
 
 /// Keeps the cache current: reads the chat stream, applies transaction by transaction, tells what
 /// changed.
@@ -11,6 +11,14 @@ final class ChatSync: Sendable {
   private let cache: ChatCache
   private let configuration: VencejoClient.Configuration
   private let task = Mutex<Task<Void, Never>?>(nil)
+  private let status = Mutex(Status())
+  private let whenLive = Mutex<(@Sendable () -> Void)?>(nil)
+
+  private struct Status {
+    var connection = ConnectionState.offline
+    var storageFailure: RPCError?
+  }
+
   let broadcast = Broadcast<ChatChange>(missed: .missed)
 
   init(
@@ -35,17 +43,41 @@ final class ChatSync: Sendable {
       task?.cancel()
       task = nil
     }
+    status.withLock { status in
+      switch status.connection {
+      // Why it ended stays to be seen.
+      case .signedOut, .ended: break
+      default: status.connection = .offline
+      }
+    }
+  }
+
+  var connection: ConnectionState { status.withLock { $0.connection } }
+  var storageFailure: RPCError? { status.withLock { $0.storageFailure } }
+
+  /// Does something with what is kept on disk; a failure is noted.
+  func keep(_ body: () throws(RPCError) -> Void) {
+    do throws(RPCError) { try body() } catch { note(storage: error) }
+  }
+
+  func note(storage failure: RPCError?) { status.withLock { $0.storageFailure = failure } }
+
+  /// What else has waited for the server.
+  func whenLive(_ action: @escaping @Sendable () -> Void) { whenLive.withLock { $0 = action } }
+
+  private func report(_ connection: ConnectionState) {
+    status.withLock { $0.connection = connection }
+    broadcast.send(.connection(connection))
+    if connection == .live { whenLive.withLock { $0 }?() }
   }
 
   private func run() async {
     guard let user = await authenticator.session?.user else {
-      broadcast.send(.connection(.ended(reason: "nobody is signed in")))
-      return
+      return report(.signedOut)
     }
-    let broadcast = broadcast
     let stream = ResumableStream<Chat.SubscribeResponse>(
       token: cache.token, authenticator: authenticator, heartbeat: configuration.heartbeat,
-      report: { broadcast.send(.connection($0)) }
+      report: { [weak self] in self?.report($0) }
     ) { [chat, configuration] token, options in
       var request = Chat.SubscribeRequest()
       request.resumeToken = token
@@ -60,14 +92,16 @@ final class ChatSync: Sendable {
       while true {
         let group = try await stream.next()
         if Task.isCancelled { break }
-        for change in cache.apply(group.frames, token: group.token, user: user) {
-          if change == .caughtUp { broadcast.send(.connection(.live)) }
+        let (changes, failure) = cache.apply(group.frames, token: group.token, user: user)
+        note(storage: failure)
+        for change in changes {
+          if change == .caughtUp { report(.live) }
           broadcast.send(change)
         }
       }
     } catch {
       if !Task.isCancelled {
-        broadcast.send(.connection(.ended(reason: "\(error)")))
+        report(error.code == .unauthenticated ? .signedOut : .ended(reason: "\(error)"))
         stop()
       }
     }
@@ -85,4 +119,10 @@ extension VencejoClient {
   /// What changes from now on. Each reader has its own sequence; one that falls 4,096 changes
   /// behind misses some and is told by `.missed`.
   public func changes() -> AsyncStream<ChatChange> { sync.broadcast.subscribe() }
+
+  /// How the stream of changes stands.
+  public var connection: ConnectionState { sync.connection }
+
+  /// Why what is known now could not be kept on disk; nil when all is kept, or nothing is to be.
+  public var storageFailure: RPCError? { sync.storageFailure }
 }

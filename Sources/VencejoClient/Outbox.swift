@@ -8,31 +8,67 @@ public struct RPCErrorSummary: Sendable, Hashable {
   public var code: Int
   public var message: String
 
-  init(_ error: RPCError) {
-    code = error.code.rawValue
-    message = error.message
+  init(code: Int, message: String) {
+    self.code = code
+    self.message = message
   }
+
+  init(_ error: RPCError) { self.init(code: error.code.rawValue, message: error.message) }
 }
 
 /// Messages on their way: each is sent with the same id until the server has stored it or refused
-/// it for good, so that a lost answer never makes two messages. In order, one at a time.
+/// it for good, so that a lost answer never makes two messages. One at a time and in order within
+/// a chat; chats do not wait for each other.
+///
+/// With a folder for data (``VencejoClient/Configuration/dataFolder``) what waits survives the
+/// process.
 public final class Outbox: Sendable {
-  /// A message that the server has not answered yet.
+  /// A message that the server has not stored yet.
   public struct Pending: Sendable, Hashable {
+    public enum State: Sendable, Hashable {
+      /// Waits: for those before it, for the server, for the next attempt.
+      case queued
+      case sending
+      /// Refused for good; here until ``Outbox/retry(_:)`` or ``Outbox/discard(_:)``.
+      case failed(RPCErrorSummary)
+    }
+
     /// The last segment of the message's name.
     public let id: String
     /// Format: `chats/{chat}`.
     public let chat: String
     public let content: Chat.MessageContent
-    /// Times it was tried.
+    /// When it was written, in seconds since 1970 by this device's clock.
+    public let queueTime: Int64
+    /// Times it was tried since the process began.
     public internal(set) var attempts = 0
+    public internal(set) var state = State.queued
+
+    init(
+      id: String, chat: String, content: Chat.MessageContent, queueTime: Int64,
+      state: State = .queued
+    ) {
+      self.id = id
+      self.chat = chat
+      self.content = content
+      self.queueTime = queueTime
+      self.state = state
+    }
+
+    var isFailed: Bool { if case .failed = state { true } else { false } }
   }
+
+  private typealias Waiter = CheckedContinuation<Result<Chat.Message, RPCError>, Never>
 
   private struct State {
     var queue: [Pending] = []
-    var waiters: [String: CheckedContinuation<Result<Chat.Message, RPCError>, Never>] = [:]
-    var worker: Task<Void, Never>?
-    /// Outcomes nobody waited for yet.
+    var waiters: [String: Waiter] = [:]
+    /// One for each chat that has something to send.
+    var workers: [String: Task<Void, Never>] = [:]
+    /// The pauses of workers between two attempts.
+    var pauses: [String: Task<Void, Never>] = [:]
+    var store: DeviceStore?
+    /// Counts users, so that a worker knows that its own has gone.
     var generation = 0
   }
 
@@ -52,14 +88,26 @@ public final class Outbox: Sendable {
   }
 
   /// What waits, oldest first.
-  public var pending: [Pending] { state.withLock { $0.queue } }
+  public var pending: [Pending] { state.withLock { $0.queue.filter { !$0.isFailed } } }
+
+  /// What was refused for good and is neither discarded nor tried again, oldest first.
+  public var failed: [Pending] { state.withLock { $0.queue.filter(\.isFailed) } }
+
+  /// Both, oldest first.
+  var all: [Pending] { state.withLock { $0.queue } }
 
   /// Puts a text into the outbox and answers with the message's id. `.sent` or `.sendFailed`
   /// among the client's changes tells how it ended.
   @discardableResult
   public func enqueue(_ text: String, to chat: String) -> String {
+    enqueue(.init(kind: .text(.init(text: text))), to: chat)
+  }
+
+  /// Puts a message of any kind into the outbox and answers with its id.
+  @discardableResult
+  public func enqueue(_ content: Chat.MessageContent, to chat: String) -> String {
     let message = Pending(
-      id: MessageID.make(), chat: chat, content: .init(kind: .text(.init(text: text))))
+      id: MessageID.make(), chat: chat, content: content, queueTime: WallClock.seconds)
     add(message, waiter: nil)
     return message.id
   }
@@ -68,7 +116,8 @@ public final class Outbox: Sendable {
   /// the outbox.
   public func send(_ text: String, to chat: String) async throws(RPCError) -> Chat.Message {
     let message = Pending(
-      id: MessageID.make(), chat: chat, content: .init(kind: .text(.init(text: text))))
+      id: MessageID.make(), chat: chat, content: .init(kind: .text(.init(text: text))),
+      queueTime: WallClock.seconds)
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { add(message, waiter: $0) }
     } onCancel: {
@@ -78,44 +127,101 @@ public final class Outbox: Sendable {
     return try result.get()
   }
 
-  func clear() {
-    let (worker, waiters) = state.withLock { state in
-      defer {
-        state.queue.removeAll()
-        state.waiters.removeAll()
-        state.worker = nil
-        state.generation += 1
+  /// Tries a refused message again, at its old place in the order. False when there is none of
+  /// that id.
+  @discardableResult
+  public func retry(_ id: String) -> Bool {
+    let isFound = state.withLock { state in
+      guard let index = state.queue.firstIndex(where: { $0.id == id && $0.isFailed }) else {
+        return false
       }
-      return (state.worker, state.waiters)
+      state.queue[index].state = .queued
+      sync.keep { () throws(RPCError) in try state.store?.set(nil, of: id) }
+      start(state.queue[index].chat, &state)
+      return true
     }
-    worker?.cancel()
+    if isFound { sync.broadcast.send(.outboxChanged) }
+    return isFound
+  }
+
+  /// Drops a message that is not on its way at the moment. False when there is none of that id, or
+  /// when it may have reached the server already.
+  @discardableResult
+  public func discard(_ id: String) -> Bool {
+    let (isFound, waiter) = state.withLock { state in
+      guard
+        let index = state.queue.firstIndex(where: { message in
+          message.id == id && (message.isFailed || message.attempts == 0)
+        })
+      else { return (false, Waiter?.none) }
+      state.queue.remove(at: index)
+      sync.keep { () throws(RPCError) in try state.store?.remove(id) }
+      return (true, state.waiters.removeValue(forKey: id))
+    }
+    waiter?.resume(returning: .failure(RPCError(.cancelled, "the message was discarded")))
+    if isFound { sync.broadcast.send(.outboxChanged) }
+    return isFound
+  }
+
+  // MARK: Users
+
+  /// Goes on with what an earlier process left.
+  func attach(_ store: DeviceStore, _ queue: [Pending]) {
+    state.withLock { state in
+      state.store = store
+      state.queue = queue
+    }
+  }
+
+  /// Sends what waits, at once: the server is there.
+  func wake() {
+    state.withLock { state in
+      for pause in state.pauses.values { pause.cancel() }
+      for message in state.queue where !message.isFailed { start(message.chat, &state) }
+    }
+  }
+
+  /// Forgets everything here; what is kept on disk stays.
+  func clear() {
+    let (tasks, waiters) = state.withLock { state in
+      defer {
+        let generation = state.generation + 1
+        state = State()
+        state.generation = generation
+      }
+      return (Array(state.workers.values) + Array(state.pauses.values), state.waiters)
+    }
+    for task in tasks { task.cancel() }
     for waiter in waiters.values {
       waiter.resume(returning: .failure(RPCError(.cancelled, "the outbox was cleared")))
     }
   }
 
-  func stop() { clear() }
+  // MARK: Sending
 
-  private func add(
-    _ message: Pending, waiter: CheckedContinuation<Result<Chat.Message, RPCError>, Never>?
-  ) {
+  private func add(_ message: Pending, waiter: Waiter?) {
     if Task.isCancelled, let waiter {
       waiter.resume(returning: .failure(RPCError(.cancelled, "the message was not sent")))
       return
     }
     state.withLock { state in
+      sync.keep { () throws(RPCError) in try state.store?.add(message) }
       state.queue.append(message)
       state.waiters[message.id] = waiter
-      if state.worker == nil {
-        let generation = state.generation
-        state.worker = Task { await self.work(generation) }
-      }
+      start(message.chat, &state)
     }
+    sync.broadcast.send(.outboxChanged)
   }
 
-  private func work(_ generation: Int) async {
+  private func start(_ chat: String, _ state: inout State) {
+    if state.workers[chat] != nil { return }
+    let generation = state.generation
+    state.workers[chat] = Task { await self.work(chat, generation) }
+  }
+
+  private func work(_ chat: String, _ generation: Int) async {
     var delay = ReconnectDelay()
-    while let message = head(generation) {
+    while let message = head(of: chat, generation) {
       do throws(RPCError) {
         let stored = try await send(message)
         delay.reset()
@@ -124,24 +230,42 @@ public final class Outbox: Sendable {
         if Task.isCancelled { return }
         guard Self.mayPass(error) else {
           finish(message, .failure(error), generation)
+          if error.code == .unauthenticated { return }
           continue
         }
-        try? await Task.sleep(for: .milliseconds(Int(delay.next() * 1000)))
+        await pause(chat, message.id, seconds: delay.next(), generation)
       }
     }
   }
 
-  /// The oldest message; nil, and the worker's end, when there is none.
-  private func head(_ generation: Int) -> Pending? {
+  /// The oldest message of a chat; nil, and the worker's end, when there is none.
+  private func head(of chat: String, _ generation: Int) -> Pending? {
     state.withLock { state in
       guard state.generation == generation else { return nil }
-      guard !state.queue.isEmpty else {
-        state.worker = nil
+      guard let index = state.queue.firstIndex(where: { $0.chat == chat && !$0.isFailed }) else {
+        state.workers[chat] = nil
         return nil
       }
-      state.queue[0].attempts += 1
-      return state.queue[0]
+      state.queue[index].attempts += 1
+      state.queue[index].state = .sending
+      return state.queue[index]
     }
+  }
+
+  private func pause(_ chat: String, _ id: String, seconds: Double, _ generation: Int) async {
+    let pause = state.withLock { state -> Task<Void, Never>? in
+      guard state.generation == generation else { return nil }
+      if let index = state.queue.firstIndex(where: { $0.id == id }) {
+        state.queue[index].state = .queued
+      }
+      let pause = Task {
+        _ = try? await Task.sleep(for: .milliseconds(Int(seconds * 1000)))
+      }
+      state.pauses[chat] = pause
+      return pause
+    }
+    await pause?.value
+    state.withLock { if $0.generation == generation { $0.pauses[chat] = nil } }
   }
 
   private func send(_ message: Pending) async throws(RPCError) -> Chat.Message {
@@ -159,11 +283,27 @@ public final class Outbox: Sendable {
     _ message: Pending, _ result: Result<Chat.Message, RPCError>, _ generation: Int
   ) {
     let (isCurrent, waiter) = state.withLock { state in
-      guard state.generation == generation else {
-        return (false, CheckedContinuation<Result<Chat.Message, RPCError>, Never>?.none)
+      guard state.generation == generation,
+        let index = state.queue.firstIndex(where: { $0.id == message.id })
+      else { return (false, Waiter?.none) }
+      let waiter = state.waiters.removeValue(forKey: message.id)
+      if case .failure(let error) = result, error.code == .unauthenticated, waiter == nil {
+        // Nobody is signed in any more; it waits until somebody is.
+        state.queue[index].state = .queued
+        state.workers[message.chat] = nil
+        return (false, nil)
       }
-      if state.queue.first?.id == message.id { state.queue.removeFirst() }
-      return (true, state.waiters.removeValue(forKey: message.id))
+      if case .failure(let error) = result, waiter == nil {
+        // Nobody waits for the answer: it is kept where it can be seen.
+        state.queue[index].state = .failed(RPCErrorSummary(error))
+        sync.keep { () throws(RPCError) in
+          try state.store?.set(RPCErrorSummary(error), of: message.id)
+        }
+      } else {
+        state.queue.remove(at: index)
+        sync.keep { () throws(RPCError) in try state.store?.remove(message.id) }
+      }
+      return (true, waiter)
     }
     guard isCurrent else { return }
     switch result {

@@ -35,12 +35,18 @@ private func delay(_ asked: Google.Duration?, isReplaced: Bool) -> Double {
 
 /// How the connection of a stream stands.
 public enum ConnectionState: Sendable, Hashable {
+  /// Nobody asked for a connection.
+  case offline
   case connecting
-  /// Frames arrive.
+  /// Frames arrive of what happened meanwhile.
+  case catchingUp
+  /// All that arrives has just happened.
   case live
   /// The next attempt is this many seconds away; the status and its message say why.
   case waiting(seconds: Double, reason: String)
-  /// Nothing will come any more: signed out, or refused for good.
+  /// Nobody is signed in, or the session is over.
+  case signedOut
+  /// Refused for good: nothing will come any more.
   case ended(reason: String)
 }
 
@@ -67,6 +73,8 @@ final class ResumableStream<Frame: ResumableFrame>: Sendable {
     var accessToken = ""
     var refusedTokens = 0
     var lastFrame = ContinuousClock.now
+    /// The stream has brought nothing yet.
+    var isFresh = true
     /// Counts streams, so that a watchdog knows its own.
     var generation = 0
   }
@@ -135,16 +143,19 @@ final class ResumableStream<Frame: ResumableFrame>: Sendable {
         try await pause(seconds: delay, "the server restarts or moves its clients")
         return nil
       }
-      let group = state.withLock { state -> Group? in
+      let (group, isFirst) = state.withLock { state -> (Group?, Bool) in
+        let isFirst = state.isFresh
+        state.isFresh = false
         state.lastFrame = .now
         state.delay.reset()
         state.refusedTokens = 0
         state.pending.append(frame)
-        if frame.resumeToken.isEmpty { return nil }
+        if frame.resumeToken.isEmpty { return (nil, isFirst) }
         state.token = frame.resumeToken
         defer { state.pending.removeAll() }
-        return Group(frames: state.pending, token: frame.resumeToken)
+        return (Group(frames: state.pending, token: frame.resumeToken), isFirst)
       }
+      if isFirst { report(.catchingUp) }
       if let group { return group }
       if state.withLock({ $0.pending.count }) > Self.largestGroup {
         throw RPCError(.resourceExhausted, "a transaction of too many frames")
@@ -164,6 +175,7 @@ final class ResumableStream<Frame: ResumableFrame>: Sendable {
     let call = open(token, Authenticator.options(access, nil))
     let generation = state.withLock { state in
       state.call = call
+      state.isFresh = true
       state.pending.removeAll()
       state.lastFrame = .now
       state.generation += 1

@@ -1,3 +1,4 @@
+import Synchronization
 public import VencejoAPI
 public import VencejoHTTP2
 import VencejoProtobuf
@@ -27,6 +28,10 @@ public final class VencejoClient: Sendable {
     /// Chats and messages that a first connection brings into the cache.
     public var snapshotChats = 200
     public var snapshotMessages = 30
+    /// A folder of the application's in which what the device knows is kept between runs, and
+    /// messages wait that could not be sent: a file for each account, erased when it signs out.
+    /// Nil: in memory only. A second process that finds the file in use keeps to its memory.
+    public var dataFolder: String?
 
     public init() {}
   }
@@ -40,13 +45,16 @@ public final class VencejoClient: Sendable {
   let profiles = ProfileCache()
   let sync: ChatSync
   public let outbox: Outbox
+  private let store = Mutex<DeviceStore?>(nil)
 
   /// A client of the server at `target` (`HOST:PORT`, `unix:/PATH`); connects when first used.
   ///
   /// - Parameter tls: how to make sure of the server; nil for plain text.
   /// - Parameter session: from an earlier run.
   /// - Parameter storage: told of every new session.
-  /// - Throws: INVALID_ARGUMENT when the target is no address, or `tls` cannot be used.
+  /// - Throws: INVALID_ARGUMENT when the target is no address, or `tls` cannot be used;
+  ///   FAILED_PRECONDITION when the file of the session's account cannot be used, DATA_LOSS when it
+  ///   is damaged.
   public init(
     _ target: String, tls: ClientTLS? = nil, configuration: Configuration = .init(),
     session: Session? = nil, storage: any SessionStorage = NoSessionStorage()
@@ -65,12 +73,18 @@ public final class VencejoClient: Sendable {
     outbox = Outbox(
       Chat.ChatClient(channel), authenticator: authenticator, sync: sync,
       timeout: configuration.timeout)
+    sync.whenLive { [weak outbox] in outbox?.wake() }
+    if let session { try attach(session.user) }
   }
 
-  /// Ends the stream and the connection. The session stays good.
+  /// Ends the stream and the connection. The session stays good, and what waits to be sent is kept
+  /// for the next run if there is a folder for data.
   public func close() {
     sync.stop()
-    outbox.stop()
+    outbox.clear()
+    cache.detach()
+    profiles.detach()
+    store.withLock { $0 = nil }
     channel.close()
   }
 
@@ -118,11 +132,18 @@ public final class VencejoClient: Sendable {
     return try await adopt(response.user, response.tokens)
   }
 
-  /// Goes on with a session of an earlier run.
-  public func resume(_ session: Session) async {
+  /// Goes on with a session of an earlier run, and with what was kept of its account.
+  ///
+  /// - Throws: FAILED_PRECONDITION when the account's file cannot be used, DATA_LOSS when it is
+  ///   damaged; the session is taken all the same, and kept in memory only.
+  public func resume(_ session: Session) async throws(RPCError) {
     forget()
     await authenticator.set(session)
+    try attach(session.user)
   }
+
+  /// Whether what happens from now on will be known to the next run.
+  public var isKept: Bool { store.withLock { $0 != nil } }
 
   /// Ends the session on the server and here. Here it ends even when the server cannot be told.
   public func signOut(everywhere: Bool = false) async throws(RPCError) {
@@ -135,12 +156,12 @@ public final class VencejoClient: Sendable {
     } catch {
       if error.code != .unauthenticated {
         await authenticator.set(nil)
-        forget()
+        forget(erasing: true)
         throw error
       }
     }
     await authenticator.set(nil)
-    forget()
+    forget(erasing: true)
   }
 
   public func currentUser() async throws(RPCError) -> Auth.User {
@@ -162,14 +183,41 @@ public final class VencejoClient: Sendable {
       Session(
         user: user.name, handle: user.handle, accessToken: tokens.accessToken,
         accessExpiry: tokens.accessExpireTime?.seconds ?? 0, refreshToken: tokens.refreshToken))
+    try attach(user.name)
     return user
   }
 
-  /// Another user: nothing of the last one stays.
-  private func forget() {
+  /// Another user: nothing of the last one stays in memory.
+  private func forget(erasing: Bool = false) {
     sync.stop()
     outbox.clear()
     cache.clear()
+    profiles.clear()
+    store.withLock { store in
+      if erasing { sync.keep { () throws(RPCError) in try store?.erase() } }
+      store = nil
+    }
+  }
+
+  /// Opens what was kept of a user (`users/{user}`), if there is a place for it.
+  private func attach(_ user: String) throws(RPCError) {
+    guard let folder = configuration.dataFolder else { return }
+    // Ids are letters, digits and dashes; anything else would be the work of a hostile server.
+    let id = user.split(separator: "/").last ?? ""
+    let isPlain = id.utf8.allSatisfy { byte in
+      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte)
+        || (0x61...0x7A).contains(byte) || byte == 0x2D || byte == 0x5F
+    }
+    guard isPlain, !id.isEmpty, id.utf8.count <= 100 else {
+      throw RPCError(.invalidArgument, "\(user) is no user's name")
+    }
+    guard let opened = try DeviceStore(path: "\(folder)/\(id).sqlite") else { return }
+    let kept = try opened.load()
+    cache.attach(opened, kept)
+    profiles.attach(opened, kept.profiles)
+    outbox.attach(opened, kept.outbox)
+    store.withLock { $0 = opened }
+    outbox.wake()
   }
 
   // MARK: Calls

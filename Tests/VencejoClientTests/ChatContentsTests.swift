@@ -105,7 +105,7 @@ import VencejoProtobuf
     _ = contents.apply([snapshot(chat()), snapshot(second)], token: "1", user: me)
     let changes = contents.apply(
       [frame(.reset(.init())), snapshot(second), frame(.caughtUp(.init()))], token: "9", user: me)
-    #expect(contents.chats.keys.sorted() == ["chats/b"])
+    #expect(contents.chats.entries.keys.sorted() == ["chats/b"])
     #expect(changes.first == .reset)
     #expect(changes.last == .caughtUp)
   }

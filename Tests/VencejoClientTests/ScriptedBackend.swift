@@ -34,6 +34,8 @@ final class ScriptedBackend: Sendable {
     /// Errors of the next sends; the message is stored all the same when `storesOnFailure`.
     var sendFailures: [RPCError] = []
     var attempts: [String] = []
+    /// Chats that no send reaches.
+    var stuckChats: Set<String> = []
   }
 
   let state = Mutex(State())
@@ -152,6 +154,7 @@ private struct ScriptedChat: Chat.ChatService {
     try backend.check(context)
     return try backend.state.withLock { state throws(RPCError) in
       state.attempts.append(request.messageId)
+      if state.stuckChats.contains(request.parent) { throw RPCError(.unavailable, "stuck") }
       let isNew = state.stored[request.messageId] == nil
       let isRefused = state.sendFailures.first.map { $0.code == .permissionDenied } ?? false
       if isNew, !isRefused {

@@ -21,7 +21,7 @@ extension CommandRunner {
     let kept = profile.session(handle: handle)
     if password == nil, let kept {
       await forgetUser()
-      await client.resume(kept)
+      await resume(kept)
       do {
         let user = try await client.currentUser()
         return try await welcome(user, "signed in")
@@ -66,7 +66,7 @@ extension CommandRunner {
   /// At the start: the session of the last run, when the server still takes it.
   func restore() async {
     guard !place.user.isEmpty, let session = profile.load(user: place.user) else { return }
-    await client.resume(session)
+    await resume(session)
     guard mode == .interactive else { return }
     do throws(RPCError) {
       let user = try await client.currentUser()
@@ -79,6 +79,20 @@ extension CommandRunner {
         await note("the server does not answer: \(error.message)")
         try? await becomeLive()
       }
+    }
+  }
+
+  /// Goes on with a session and what this device keeps of its account.
+  private func resume(_ session: Session) async {
+    do throws(RPCError) {
+      try await client.resume(session)
+    } catch {
+      await note("what this device keeps cannot be used: \(VisibleText.clean(error.message))")
+    }
+    // Written in an earlier run; the console says when they are sent.
+    for pending in client.outbox.pending {
+      if case .text(let content)? = pending.content.kind { late[pending.id] = content.text }
+      ownMessages.insert(pending.id)
     }
   }
 

@@ -46,7 +46,7 @@ extension CommandRunner {
     if let number = Int(reference), listed.indices.contains(number - 1) {
       return listed[number - 1]
     }
-    let chats = try await client.listChats()
+    let chats = try await chatList()
     if listed.isEmpty { listed = chats }
     await learnNames(chats)
     let wanted = reference.lowercased()
@@ -84,7 +84,7 @@ extension CommandRunner {
     await display.show(ChatListView.lines(rows, time: .local, width: await display.width))
   }
 
-  /// From the server; when it does not answer, what the last connection left.
+  /// From the server; when it does not answer, what this device knows.
   private func chatList() async throws(RPCError) -> [Chat.Chat] {
     do throws(RPCError) {
       return try await client.listChats()
@@ -93,6 +93,19 @@ extension CommandRunner {
       if error.code != .unavailable || mode == .script || known.isEmpty { throw error }
       await note("offline: as of the last connection")
       return known
+    }
+  }
+
+  /// As `chatList()`: the newest messages of a chat.
+  private func newest(of chat: Chat.Chat, _ limit: Int) async throws(RPCError) -> [Chat.Message] {
+    do throws(RPCError) {
+      return try await client.messages(of: chat.name, limit: limit)
+    } catch {
+      if error.code != .unavailable || mode == .script || client.cache.chat(chat.name) == nil {
+        throw error
+      }
+      await note("offline: as of the last connection")
+      return client.cache.messages(of: chat.name).suffix(limit)
     }
   }
 
@@ -157,7 +170,7 @@ extension CommandRunner {
   }
 
   private func show(opened chat: Chat.Chat) async throws {
-    let messages = try await client.messages(of: chat.name, limit: 20)
+    let messages = try await newest(of: chat, 20)
     await learnNames([chat], messages)
     open = chat
     completer.chatIsOpen = true
@@ -166,7 +179,15 @@ extension CommandRunner {
       await display.show([StyledText("— \(VisibleText.clean(title(of: chat))) —", .strong)])
     }
     await show(messages, of: chat)
-    if let last = messages.last { try await markRead(chat, upTo: last.sequence) }
+    await showWaiting(in: chat)
+    if let last = messages.last {
+      do throws(RPCError) {
+        try await markRead(chat, upTo: last.sequence)
+      } catch {
+        // Told again when the next message is shown.
+        if error.code != .unavailable { throw error }
+      }
+    }
     await promptChanged()
   }
 
@@ -177,7 +198,7 @@ extension CommandRunner {
 
   func messages(_ reference: String?, _ count: Int?) async throws {
     let chat = try await reference == nil ? requireOpen() : self.chat(reference ?? "")
-    let messages = try await client.messages(of: chat.name, limit: min(count ?? 20, 1000))
+    let messages = try await newest(of: chat, min(count ?? 20, 1000))
     await learnNames([chat], messages)
     conversation.restart()
     await show(messages, of: chat)
@@ -342,7 +363,7 @@ extension CommandRunner {
     await promptChanged()
   }
 
-  func markRead(_ chat: Chat.Chat, upTo sequence: Int64) async throws {
+  func markRead(_ chat: Chat.Chat, upTo sequence: Int64) async throws(RPCError) {
     if (chat.selfField?.readSequence ?? 0) >= sequence { return }
     try await client.markRead(chat.name, upTo: sequence)
   }

@@ -26,9 +26,9 @@ extension CommandRunner {
           width: await display.width))
       await promptChanged()
     case .connection(let state): await note(state)
-    case .unread, .chat, .chatRemoved, .reset, .caughtUp: await promptChanged()
+    case .unread, .chat, .chatRemoved, .reset, .caughtUp, .outboxChanged: await promptChanged()
     // What scrolled away is not drawn again.
-    case .messageChanged, .messagesRemoved: break
+    case .messageChanged, .messagesRemoved, .earlierMessages: break
     case .missed: await note("— some events were missed; see: chats —")
     case .receipt: break
     }

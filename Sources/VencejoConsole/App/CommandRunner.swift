@@ -129,6 +129,9 @@ actor CommandRunner {
     case .watch(let target, let limit): try await watch(target, limit)
     case .unwatch: await unwatch()
     case .wait(let limit): try await wait(limit)
+    case .outbox: await outbox()
+    case .retry(let number): try await retry(number)
+    case .discard(let number): try await discard(number)
     default: break
     }
   }
@@ -243,7 +246,10 @@ actor CommandRunner {
     case .ended(let reason):
       endWaits()
       await note("— live updates ended: \(reason) —")
-    case .connecting: if before.isDown { connection = before }
+    case .signedOut:
+      endWaits()
+      await note("— your session is over; sign in again: sign-in HANDLE —")
+    case .connecting, .offline, .catchingUp: if before.isDown { connection = before }
     }
     await promptChanged()
   }
@@ -268,6 +274,8 @@ actor CommandRunner {
     if connection.isDown {
       prompt.append(queued > 0 ? " offline, \(queued) queued" : " offline", .error)
     }
+    let failed = client.outbox.failed.count
+    if failed > 0 { prompt.append(" \(failed) not sent", .error) }
     prompt.append("> ")
     return prompt
   }
@@ -276,8 +284,8 @@ actor CommandRunner {
 extension ConnectionState {
   var isDown: Bool {
     switch self {
-    case .connecting, .live: false
-    case .waiting, .ended: true
+    case .offline, .connecting, .catchingUp, .live: false
+    case .waiting, .signedOut, .ended: true
     }
   }
 }

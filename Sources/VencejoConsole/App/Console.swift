@@ -24,20 +24,22 @@ public enum Console {
       return ExitCode.ok
     }
     let profile = Profile(name: options.profile, server: options.server)
+    let isInteractive =
+      options.commands.isEmpty && options.file == nil
+      && TerminalDevice.isTerminal(STDIN_FILENO) && TerminalDevice.isTerminal(STDOUT_FILENO)
     let client: VencejoClient
     do {
       var configuration = VencejoClient.Configuration()
       configuration.deviceLabel = "console"
       configuration.clientVersion = "vencejo-console"
+      // A script asks the server; it keeps nothing, and leaves the file to whoever sits at a prompt.
+      configuration.dataFolder = isInteractive ? profile.dataFolder : nil
       client = try VencejoClient(
         options.server, tls: options.tls, configuration: configuration, storage: profile)
     } catch {
       Output.standard.complain("error: \(error.message)\nhint: --server HOST:PORT")
       return ExitCode.usage
     }
-    let isInteractive =
-      options.commands.isEmpty && options.file == nil
-      && TerminalDevice.isTerminal(STDIN_FILENO) && TerminalDevice.isTerminal(STDOUT_FILENO)
     return isInteractive
       ? await Interactive.run(options, client: client, profile: profile)
       : await script(options, client: client, profile: profile)

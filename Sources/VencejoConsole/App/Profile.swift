@@ -39,6 +39,9 @@ final class Profile: SessionStorage {
     return values
   }
 
+  /// Where the client keeps what it knows of each account.
+  var dataFolder: String? { folder }
+
   // MARK: Sessions
 
   func load(user: String) -> Session? { session(in: "session-" + Self.safe(user)) }

@@ -14,6 +14,10 @@ enum Command: Sendable, Hashable {
   case messages(chat: String?, count: Int?)
   case read(chat: String?)
   case findUsers(String)
+  case outbox
+  /// By the number in the list of `outbox`; nil is all that failed.
+  case retry(Int?)
+  case discard(Int)
 
   case use(Place)
   case zones

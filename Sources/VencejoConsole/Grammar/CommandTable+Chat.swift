@@ -123,6 +123,30 @@ extension CommandTable {
       if arguments.isEmpty { _ = try arguments.next("what to look for") }
       return .findUsers(arguments.rest())
     },
+    CommandSpec(
+      name: "outbox", usage: "outbox", summary: "messages that the server does not have yet",
+      details: "What is written without a server is kept and sent when it is back, also by a later "
+        + "start of the console. What the server refused stays until you retry or discard it.",
+      examples: ["outbox", "/outbox"], group: .chats
+    ) { (_: inout Arguments) throws(GrammarError) in .outbox },
+    CommandSpec(
+      name: "retry", usage: "retry [N]",
+      summary: "try a refused message again, or all of them",
+      examples: ["retry", "/retry 2"], group: .chats
+    ) { (arguments: inout Arguments) throws(GrammarError) in
+      .retry(
+        try arguments.next().map { (word) throws(GrammarError) in try Arguments.positive(word) })
+    },
+    CommandSpec(
+      name: "discard", usage: "discard N",
+      summary: "drop a message of the outbox", examples: ["discard 1", "/discard 2"], group: .chats
+    ) { (arguments: inout Arguments) throws(GrammarError) in
+      guard let word = arguments.next() else {
+        _ = try arguments.next("the message's number in the list of outbox")
+        return .outbox
+      }
+      return .discard(try Arguments.positive(word))
+    },
   ]
 
   /// The text of a message; a blank one is refused as in the messengers people know.
