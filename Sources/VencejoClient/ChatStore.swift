@@ -103,7 +103,7 @@ public struct Conversation: Sendable, Equatable {
   public struct Item: Sendable, Equatable, Identifiable {
     /// The last segment of the message's name.
     public let id: String
-    /// Without a sequence as long as the server does not have it.
+    /// Without a sequence and a sender as long as the server does not have it; `mine` is set.
     public let message: Chat.Message
     public let state: State
   }

@@ -10,6 +10,7 @@ import unittest
 import harness
 from base import ServerCase
 from harness import LIMIT
+from vencejo.chat.v1 import chat_pb2
 
 PASSWORD = "correct-horse-battery"
 
@@ -17,10 +18,12 @@ PASSWORD = "correct-horse-battery"
 class Screen:
     """A console in a tmux window of 80 × 24."""
 
-    def __init__(self, test, name: str, address: str):
+    def __init__(self, test, name: str, address: str, home: str = ""):
         self.test = test
-        home = tempfile.mkdtemp(prefix="vencejo-home-")
-        test.addCleanup(shutil.rmtree, home, ignore_errors=True)
+        if not home:
+            home = tempfile.mkdtemp(prefix="vencejo-home-")
+            test.addCleanup(shutil.rmtree, home, ignore_errors=True)
+        self.home = home
         self.base = ["tmux", "-L", f"vencejo-{os.getpid()}-{name}", "-f", "/dev/null"]
         self.tmux("new-session", "-d", "-x", "80", "-y", "24", "env", f"HOME={home}",
                   "LANG=C.UTF-8", "LC_ALL=C.UTF-8", harness.program(), "console", "--server", address)
@@ -87,6 +90,48 @@ class Consoles(ServerCase):
         self.assertTrue(others.startswith("hola, ana"), others)
         own = next(line for line in ben.lines() if "hola, ana" in line and ">" not in line)
         self.assertGreater(len(own) - len(own.lstrip()), 30, own)
+
+    def test_what_is_written_without_a_server_is_sent_by_the_next_console(self):
+        server = harness.Server()
+        self.addCleanup(server.close)
+        ben = harness.Person(server.address, "ben")
+        self.addCleanup(ben.close)
+        ana = Screen(self, "offline", server.address)
+        ana.enter(f"sign-up ana {PASSWORD}")
+        ana.shows_text("in as ana")
+        ana.enter("chat new ben")
+        ana.enter("first")
+        ana.shows(lambda lines: any("first" in line and "✓" in line for line in lines), "a tick")
+        server.kill()
+        ana.shows_text("offline>")
+        ana.enter("second")
+        ana.shows_text("offline, 1 queued>")
+        ana.tmux("kill-server")
+
+        # A console that was killed; the next has what the last one knew.
+        ana = Screen(self, "again", server.address, ana.home)
+        ana.shows_text("offline, 1 queued>")
+        ana.enter("outbox")
+        ana.shows(lambda lines: any("Ben" in line and "second" in line and "queued" in line
+                                    for line in lines), "the message that waits")
+        ana.enter("discard 7")
+        ana.shows_text("there is no message 7")
+        ana.enter("open ben")
+        ana.shows(lambda lines: any("second" in line and "…" in line for line in lines),
+                  "the message that waits, in its chat")
+        self.assertTrue(any("first" in line for line in ana.lines()))
+        ana.enter("third")
+        ana.shows_text("offline, 2 queued>")
+        server.start()
+        ana.shows_text("now sent: third")
+        ana.shows(lambda lines: any(line.startswith("ana · Ben>") for line in lines), "the prompt")
+        ana.enter("/outbox")
+        ana.shows_text("all is sent")
+        chat = ben.call(ben.chat.ListChats, chat_pb2.ListChatsRequest()).chats[0]
+        said = ben.call(
+            ben.chat.ListMessages, chat_pb2.ListMessagesRequest(parent=chat.name)).messages
+        self.assertEqual([message.content.text.text for message in said if message.sender],
+                         ["first", "second", "third"])
 
 
 if __name__ == "__main__":

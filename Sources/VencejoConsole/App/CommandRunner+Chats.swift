@@ -46,7 +46,7 @@ extension CommandRunner {
     if let number = Int(reference), listed.indices.contains(number - 1) {
       return listed[number - 1]
     }
-    let chats = try await chatList()
+    let chats = try await chatList(quiet: true)
     if listed.isEmpty { listed = chats }
     await learnNames(chats)
     let wanted = reference.lowercased()
@@ -85,13 +85,13 @@ extension CommandRunner {
   }
 
   /// From the server; when it does not answer, what this device knows.
-  private func chatList() async throws(RPCError) -> [Chat.Chat] {
+  private func chatList(quiet: Bool = false) async throws(RPCError) -> [Chat.Chat] {
     do throws(RPCError) {
       return try await client.listChats()
     } catch {
       let known = client.cache.chats
       if error.code != .unavailable || mode == .script || known.isEmpty { throw error }
-      await note("offline: as of the last connection")
+      if !quiet { await note("offline: as of the last connection") }
       return known
     }
   }

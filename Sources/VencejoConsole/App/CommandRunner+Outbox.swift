@@ -81,6 +81,7 @@ extension CommandRunner {
   private func message(_ pending: Outbox.Pending) -> Chat.Message {
     var message = Chat.Message(name: "\(pending.chat)/messages/\(pending.id)")
     message.mine = true
+    message.sender = place.user
     message.content = pending.content
     message.sendTime = .init(seconds: pending.queueTime)
     return message
