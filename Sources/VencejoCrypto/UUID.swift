@@ -2,10 +2,10 @@ import Glibc
 
 /// A 128-bit identifier (RFC 9562).
 public struct UUID: Sendable, Hashable, Comparable, CustomStringConvertible {
-  private let high: UInt64
-  private let low: UInt64
+  fileprivate let high: UInt64
+  fileprivate let low: UInt64
 
-  private init(high: UInt64, low: UInt64) {
+  fileprivate init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
   }
@@ -112,5 +112,26 @@ public struct UUID: Sendable, Hashable, Comparable, CustomStringConvertible {
 
   public static func < (left: UUID, right: UUID) -> Bool {
     (left.high, left.low) < (right.high, right.low)
+  }
+}
+
+/// Time-ordered identifiers of which each is greater than the one before, also within one
+/// millisecond: what they name is written in the order of an index (RFC 9562, section 6.2,
+/// method 2).
+package struct AscendingUUIDs {
+  private var last = UUID.v7()
+
+  package init() {}
+
+  package mutating func next() -> UUID {
+    let step = 1 + UInt64(UInt32.random(in: 0...UInt32.max))
+    let (low, isOver) = last.low.addingReportingOverflow(step)
+    // The upper two bits are the variant; beyond them another moment begins.
+    guard !isOver, low >> 62 == 2 else {
+      last = max(UUID.v7(), UUID.v7(milliseconds: 1 + (last.milliseconds ?? 0)))
+      return last
+    }
+    last = UUID(high: last.high, low: low)
+    return last
   }
 }

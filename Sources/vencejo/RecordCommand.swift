@@ -216,6 +216,7 @@ enum RecordCommand {
     var outcome = Outcome()
     var part = BulkRows(type: type, fields: fields)
     var lines: [Int] = []
+    var names = AscendingUUIDs()
     var writing: (task: Task<BulkOutcome, any Error>, lines: [Int], part: BulkRows)?
     func finish() async throws {
       guard let (task, lines, part) = writing else { return }
@@ -231,14 +232,12 @@ enum RecordCommand {
     }
     try table.rewind()
     while true {
-      let row = try table.nextValues()
-      if let row {
-        let name = named.map { row.values[$0].map(RecordTable.name) ?? "" }
-        part.add(try record(name ?? UUID.v7().description, row.line, zone), row.values)
-        lines.append(row.line)
+      let line = try table.next(into: &part, named: named) {
+        try record($0 ?? names.next().description, $1, zone)
       }
-      guard part.count == batch || (row == nil && part.count > 0) else {
-        if row == nil { break }
+      if let line { lines.append(line) }
+      guard part.count == batch || (line == nil && part.count > 0) else {
+        if line == nil { break }
         continue
       }
       try await finish()

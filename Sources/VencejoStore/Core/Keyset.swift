@@ -19,6 +19,17 @@ public struct KeysetWriter: Sendable {
     bytes += value
   }
 
+  /// What another writer has written.
+  mutating func append(_ written: [UInt8]) { bytes += written }
+
+  mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
+
+  /// As ``text(_:)``, of UTF-8.
+  mutating func text(_ value: UnsafeBufferPointer<UInt8>) {
+    int(Int64(value.count))
+    bytes.append(contentsOf: value)
+  }
+
   public mutating func text(_ value: String) {
     var value = value
     value.withUTF8 {

@@ -16,6 +16,10 @@ public struct BulkRows: Sendable {
   let fields: [String]
   private let order: [Int]
   private(set) var rows: [Row] = []
+  /// The fields' names as they are encoded.
+  private let names: [[UInt8]]
+  /// Of the row under way.
+  private var scratch = KeysetWriter()
 
   public var count: Int { rows.count }
   /// The records' names, in order.
@@ -26,27 +30,53 @@ public struct BulkRows: Sendable {
     self.type = type
     order = fields.indices.sorted { fields[$0] < fields[$1] }
     self.fields = order.map { fields[$0] }
+    names = self.fields.map {
+      var writer = KeysetWriter()
+      writer.text($0)
+      return writer.bytes
+    }
+  }
+
+  /// What a column has in a row.
+  public enum Cell {
+    case none
+    /// A text, in UTF-8.
+    case text(UnsafeBufferPointer<UInt8>)
+    case value(RecordValue)
   }
 
   /// Adds a row, with a value or none for every column.
   public mutating func add(_ id: RecordID, _ values: [RecordValue?]) {
+    add(id) { values[$0].map { .value($0) } ?? .none }
+  }
+
+  /// Adds a row: `cell` says what it has in a column.
+  public mutating func add(_ id: RecordID, _ cell: (Int) -> Cell) {
     var count = 0
-    for case .some in values { count += 1 }
-    var writer = RecordCoding.begin(count)
-    var form = [UInt8](repeating: 0, count: order.count)
     var elements = 0
+    var form = [UInt8](repeating: 0, count: order.count)
+    scratch.removeAll()
     for (place, index) in order.enumerated() {
-      guard let value = values[index] else { continue }
-      writer.text(fields[place])
-      RecordCoding.write(value, to: &writer)
-      if case .list(let list) = value {
-        elements += list.count
-        form[place] = 0x80 | (list.first.map(Self.code) ?? 0x40)
-      } else {
-        form[place] = Self.code(value)
+      switch cell(index) {
+      case .none: continue
+      case .text(let bytes):
+        scratch.append(names[place])
+        scratch.string(bytes)
+        form[place] = UInt8(truncatingIfNeeded: RecordSchema.FieldKind.string.rawValue)
+      case .value(let value):
+        scratch.append(names[place])
+        RecordCoding.write(value, to: &scratch)
+        if case .list(let list) = value {
+          elements += list.count
+          form[place] = 0x80 | (list.first.map(Self.code) ?? 0x40)
+        } else {
+          form[place] = Self.code(value)
+        }
       }
+      count += 1
     }
-    rows.append(Row(id: id, blob: writer.bytes, form: form, elements: elements))
+    let blob = RecordCoding.begin(count).bytes + scratch.bytes
+    rows.append(Row(id: id, blob: blob, form: form, elements: elements))
   }
 
   private static func code(_ value: RecordValue) -> UInt8 {

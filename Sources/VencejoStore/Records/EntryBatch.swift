@@ -69,45 +69,79 @@ struct EntryBatch {
     return count == 0 ? 0 : word << (8 * (8 - count))
   }
 
-  /// Writes all of it.
-  func write(_ transaction: WriteTransaction, zone: Int64) throws(StoreError) {
-    let statement = try transaction.repeated(
-      """
+  /// Rows of one statement: its cursor stays where the last one went.
+  private static let together = 64
+
+  /// Zone, type, field and kind are given once for all rows.
+  private static func insert(_ rows: Int) -> String {
+    let values = (0..<rows).map {
+      "(?1, ?2, ?3, ?4, ?\(5 + 3 * $0), ?\(6 + 3 * $0), ?\(7 + 3 * $0))"
+    }
+    return """
       INSERT OR IGNORE INTO record_entry(
         zone_key, type_key, field_key, kind, value, record_name, record_key)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-      """)
+      VALUES \(values.joined(separator: ", "))
+      """
+  }
+
+  /// Writes all of it.
+  func write(_ transaction: WriteTransaction, zone: Int64) throws(StoreError) {
+    let one = try transaction.repeated(Self.insert(1))
+    let many = try transaction.repeated(Self.insert(Self.together))
     let areNamesOrdered = zip(records, records.dropFirst()).allSatisfy {
       Self.order($0.name, $1.name) < 0
     }
-    let indexer = RecordIndexer(transaction)
     for (group, items) in groups.sorted(by: {
       ($0.key.type, $0.key.field, $0.key.kind.rawValue)
         < ($1.key.type, $1.key.field, $1.key.kind.rawValue)
     }) {
-      statement.bind(1, zone)
-      statement.bind(2, group.type)
-      statement.bind(3, group.field)
-      statement.bind(4, group.kind.rawValue)
-      for item in sorted(items, areNamesOrdered) {
-        let record = records[item.record]
-        if group.kind == .location {
-          try indexer.insert(
-            IndexEntry(kind: .location, value: item.value, x: item.x, y: item.y), group.field,
-            RecordIndexer.Place(
-              record: record.key, name: record.name, zone: zone, type: group.type))
-          continue
-        }
-        switch item.value {
-        case .integer(let number): statement.bind(5, number)
-        case .real(let number): statement.bind(5, number)
-        case .text(let text): statement.bind(5, text)
-        case .blob(let bytes): statement.bind(5, bytes)
-        }
-        statement.bind(6, record.name)
-        statement.bind(7, record.key)
-        try transaction.run(statement)
+      let items = sorted(items, areNamesOrdered)
+      guard group.kind != .location else {
+        try writePlaces(items, group, transaction, zone: zone)
+        continue
       }
+      for statement in [one, many] {
+        statement.bind(1, zone)
+        statement.bind(2, group.type)
+        statement.bind(3, group.field)
+        statement.bind(4, group.kind.rawValue)
+      }
+      var start = 0
+      while start < items.count {
+        let rows = items.count - start >= Self.together ? Self.together : 1
+        let statement = rows == 1 ? one : many
+        var place: Int32 = 5
+        for item in items[start..<start + rows] {
+          bind(item, to: statement, at: place)
+          place += 3
+        }
+        try transaction.run(statement)
+        start += rows
+      }
+    }
+  }
+
+  private func bind(_ item: Item, to statement: RepeatedStatement, at place: Int32) {
+    switch item.value {
+    case .integer(let number): statement.bind(place, number)
+    case .real(let number): statement.bind(place, number)
+    case .text(let text): statement.bind(place, text)
+    case .blob(let bytes): statement.bind(place, bytes)
+    }
+    let record = records[item.record]
+    statement.bind(place + 1, record.name)
+    statement.bind(place + 2, record.key)
+  }
+
+  private func writePlaces(
+    _ items: [Item], _ group: Group, _ transaction: WriteTransaction, zone: Int64
+  ) throws(StoreError) {
+    let indexer = RecordIndexer(transaction)
+    for item in items {
+      let record = records[item.record]
+      try indexer.insert(
+        IndexEntry(kind: .location, value: item.value, x: item.x, y: item.y), group.field,
+        RecordIndexer.Place(record: record.key, name: record.name, zone: zone, type: group.type))
     }
   }
 

@@ -193,7 +193,10 @@ final class QueryMeter {
   /// Most entries of each of so many parts of a condition, read to compare them: a quarter of the
   /// budget for all, so that the rest suffices for a page in the order of an index. Not above zero
   /// when there is nothing to spend on that.
-  func share(of options: Int) -> Int { budget / (4 * max(1, options) * max(1, zones)) - 1 }
+  func share(of options: Int) -> Int {
+    // Small pages leave nothing for it.
+    budget < 32 ? 0 : budget / (4 * max(1, options) * max(1, zones)) - 1
+  }
   /// Records of one value of a sort key that are sorted at once: so many that they fit an answer.
   var groupLimit: Int { max(1, budget / (6 * max(1, zones))) }
   func read(_ count: Int = 1) { rows += count }

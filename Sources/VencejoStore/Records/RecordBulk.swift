@@ -148,7 +148,9 @@ struct RecordBulk {
   private var usage = UsageChange()
   private var outcome = BulkOutcome()
 
+  /// Without padding, so that the letters of many stand in one text.
   private static let tagBytes = 9
+  private static let tagLetters = 12
 
   init(
     _ transaction: WriteTransaction, _ database: RecordDatabase, _ zone: StoredZone,
@@ -160,7 +162,7 @@ struct RecordBulk {
     self.caller = caller
     self.change = change
     self.indexing = indexing
-    tags = SecureRandom.bytes(count * Self.tagBytes)
+    tags = Array(Base64URL.encode(SecureRandom.bytes(count * Self.tagBytes)).utf8)
     indexer = RecordIndexer(transaction)
     schema = database.access.schema
     statement = try transaction.repeated(Self.insert(Self.together))
@@ -313,8 +315,9 @@ struct RecordBulk {
       statement.bind(place + 3, record.kind.key)
       statement.bind(place + 4, record.blob)
       statement.bind(place + 5, record.change)
-      let start = record.at * Self.tagBytes
-      statement.bind(place + 6, Base64URL.encode(Array(tags[start..<start + Self.tagBytes])))
+      let start = record.at * Self.tagLetters
+      let tag = tags[start..<start + Self.tagLetters]
+      statement.bind(place + 6, String(decoding: tag, as: UTF8.self))
       statement.bind(place + 7, record.system.created)
       statement.bind(place + 8, record.system.updated)
       statement.bind(place + 9, record.system.creator)

@@ -21,6 +21,14 @@ extension KeysetWriter {
   }
 }
 
+extension KeysetWriter {
+  /// A string value, of its UTF-8.
+  mutating func string(_ bytes: UnsafeBufferPointer<UInt8>) {
+    int(1)
+    text(bytes)
+  }
+}
+
 extension KeysetReader {
   mutating func double() -> Double? { int().map { Double(bitPattern: UInt64(bitPattern: $0)) } }
 

@@ -1,7 +1,7 @@
 import Testing
-import VencejoStore
 
 @testable import VencejoServer
+@testable import VencejoStore
 
 /// CSV and JSON files as programs write them.
 @Suite struct RecordTableTests {
@@ -24,6 +24,16 @@ import VencejoStore
     var found: [[String: RecordValue]] = []
     try table.rewind()
     while let row = try table.next() { found.append(row.fields) }
+    // As an import reads it: without a text of each cell.
+    let faults = table.faults
+    try table.rewind()
+    var part = BulkRows(type: "Row", fields: table.fields)
+    let zone = try ZoneID(database: DatabaseID(container: "c", database: "public"), zone: "z")
+    while try table.next(
+      into: &part, named: nil, { _, line in try RecordID(zone: zone, record: "\(line)") }) != nil
+    {}
+    #expect(part.rows.map { RecordCoding.decode($0.blob) } == found)
+    #expect(table.faults == faults)
     return (types, found, table.faults.map(\.description))
   }
 

@@ -67,6 +67,21 @@ package enum ColumnType: Equatable {
     return Int64(text)
   }
 
+  /// The same of bytes, where they are digits of a number that surely fits; nil may be one too.
+  static func shortInteger(_ bytes: UnsafeBufferPointer<UInt8>) -> Int64? {
+    let isNegative = bytes.first == UInt8(ascii: "-")
+    let digits = UnsafeBufferPointer(rebasing: bytes[(isNegative ? 1 : 0)...])
+    guard let first = digits.first, digits.count <= 17, first != 0x30 || bytes.count == 1 else {
+      return nil
+    }
+    var value: Int64 = 0
+    for digit in digits {
+      guard (0x30...0x39).contains(digit) else { return nil }
+      value = value * 10 + Int64(digit - 0x30)
+    }
+    return isNegative ? -value : value
+  }
+
   /// A number whose digits a double keeps: at most 17 of them, no leading zeros.
   static func double(_ text: String) -> Double? {
     var rest = text.utf8[...]
@@ -211,6 +226,15 @@ package struct ColumnGuess {
     // What most cells are, without trying the rest: a short whole number is every kind of number.
     if candidates == Self.numbers, text.utf8.count <= 17, ColumnType.integer(text) != nil { return }
     candidates.removeAll { $0.value(text) == nil }
+  }
+
+  /// Sees a cell without making a text of it; false when that takes one.
+  mutating func see(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard filled > 0,
+      candidates.isEmpty || candidates == Self.numbers && ColumnType.shortInteger(bytes) != nil
+    else { return false }
+    filled += 1
+    return true
   }
 
   private static let numbers: [ColumnType] = [.int64, .double, .decimalComma]

@@ -23,7 +23,17 @@ package struct DelimitedText {
   private let separator: UInt8
   /// Of the next row, from 1.
   package private(set) var line = 1
-  private var cells: [Cell] = []
+  /// The row that was read last.
+  private(set) var spans: [Span] = []
+
+  /// Where a cell stands in the window, without its quotes.
+  struct Span {
+    var start: Int
+    var end: Int
+    var isQuoted = false
+    /// What it says, where that is not what stands there.
+    var text: [UInt8]?
+  }
 
   init(_ window: TextWindow, separator: UInt8) {
     self.window = window
@@ -45,21 +55,52 @@ package struct DelimitedText {
   ///
   /// - Throws: ``Fault`` for a quote that is never closed, and a row that is too long.
   package mutating func next() throws(Fault) -> (line: Int, cells: [Cell])? {
+    guard let line = try nextSpans() else { return nil }
+    return (
+      line,
+      withRow { row in
+        spans.map { Cell(text: row.text($0), isQuoted: $0.isQuoted) }
+      }
+    )
+  }
+
+  /// As ``next()``, for who looks at the bytes: the row's line.
+  ///
+  /// - Throws: As that.
+  mutating func nextSpans() throws(Fault) -> Int? {
     while true {
       try window.refill()
       guard window.at < window.bytes.count else { return nil }
       let start = line
       try row()
-      if cells.count > 1 || cells[0].isQuoted || !cells[0].text.isEmpty { return (start, cells) }
+      if spans.count > 1 || spans[0].isQuoted || spans[0].start < spans[0].end { return start }
     }
+  }
+
+  /// The bytes of a row, while somebody looks at them.
+  struct RowBytes {
+    fileprivate let window: UnsafeBufferPointer<UInt8>
+
+    func bytes(_ span: borrowing Span) -> UnsafeBufferPointer<UInt8> {
+      UnsafeBufferPointer(rebasing: window[span.start..<span.end])
+    }
+
+    func text(_ span: Span) -> String {
+      span.text.map { String(decoding: $0, as: UTF8.self) }
+        ?? String(decoding: bytes(span), as: UTF8.self)
+    }
+  }
+
+  func withRow<Result>(_ body: (RowBytes) throws -> Result) rethrows -> Result {
+    try window.bytes.withUnsafeBufferPointer { try body(RowBytes(window: $0)) }
   }
 
   private mutating func row() throws(Fault) {
     let first = line
-    cells.removeAll(keepingCapacity: true)
+    spans.removeAll(keepingCapacity: true)
     var scan = Scan(at: window.at, line: line, separator: separator)
     let problem = window.bytes.withUnsafeBufferPointer { bytes in
-      scan.row(bytes, isLast: window.isLast, into: &cells)
+      scan.row(bytes, isLast: window.isLast, into: &spans)
     }
     window.at = scan.at
     line = scan.line
@@ -87,7 +128,7 @@ package struct DelimitedText {
     let separator: UInt8
 
     mutating func row(
-      _ bytes: UnsafeBufferPointer<UInt8>, isLast: Bool, into cells: inout [Cell]
+      _ bytes: UnsafeBufferPointer<UInt8>, isLast: Bool, into cells: inout [Span]
     ) -> Problem? {
       while true {
         if let problem = cell(bytes, into: &cells) { return problem }
@@ -102,13 +143,13 @@ package struct DelimitedText {
     }
 
     private mutating func cell(
-      _ bytes: UnsafeBufferPointer<UInt8>, into cells: inout [Cell]
+      _ bytes: UnsafeBufferPointer<UInt8>, into cells: inout [Span]
     ) -> Problem? {
       let quote = UInt8(ascii: "\"")
       let start = at
       guard at < bytes.count, bytes[at] == quote else {
         while at < bytes.count, !isEnd(bytes[at]) { at += 1 }
-        cells.append(Cell(text: Self.text(bytes, start, at), isQuoted: false))
+        cells.append(Span(start: start, end: at))
         return nil
       }
       let opened = line
@@ -122,7 +163,7 @@ package struct DelimitedText {
       guard at < bytes.count else { return .openQuote(line: opened) }
       at += 1
       if at >= bytes.count || isEnd(bytes[at]) {
-        cells.append(Cell(text: Self.text(bytes, inner, at - 1), isQuoted: true))
+        cells.append(Span(start: inner, end: at - 1, isQuoted: true))
         return nil
       }
       var text = Array(bytes[inner..<at - 1])
@@ -151,7 +192,7 @@ package struct DelimitedText {
         text.append(bytes[at])
         at += 1
       }
-      cells.append(Cell(text: String(decoding: text, as: UTF8.self), isQuoted: true))
+      cells.append(Span(start: inner, end: at, isQuoted: true, text: text))
       return nil
     }
 
@@ -166,12 +207,6 @@ package struct DelimitedText {
 
     private func isEnd(_ byte: UInt8) -> Bool {
       byte == separator || byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r")
-    }
-
-    private static func text(
-      _ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ end: Int
-    ) -> String {
-      String(decoding: UnsafeBufferPointer(rebasing: bytes[start..<end]), as: UTF8.self)
     }
   }
 

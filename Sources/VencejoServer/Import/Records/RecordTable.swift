@@ -68,12 +68,56 @@ package struct RecordTable {
       try window.rewind()
     }
     source = start()
+    try seeDelimited()
     while let cells = try nextCells() {
       rows += 1
       for index in columns.indices { see(index < cells.count ? cells[index] : .none, index) }
     }
     if case .json(let rows) = source { key = rows.key }
     try settle()
+  }
+
+  /// All rows of a CSV file: of most cells no text is made.
+  private mutating func seeDelimited() throws {
+    guard case .delimited(var text, let isAtHead) = source, options.nulls.isEmpty else { return }
+    source = nil
+    defer { source = .delimited(text, isAtHead: false) }
+    if isAtHead {
+      guard let head = try text.next() else { return }
+      takeHead(head.cells)
+    }
+    while let found = try text.nextSpans() {
+      line = found
+      guard let count = count(of: text.spans) else { continue }
+      rows += 1
+      text.withRow { row in
+        for index in 0..<count {
+          let span = text.spans[index]
+          if span.start == span.end, span.text == nil {
+            columns[index].empty += 1
+          } else if span.text != nil || !columns[index].guess.see(row.bytes(span)) {
+            see(.text(row.text(span)), index)
+          }
+        }
+      }
+    }
+  }
+
+  /// The row's cells without empty ones behind the last column; nil when there are more or fewer
+  /// than there should be.
+  private mutating func count(of spans: [DelimitedText.Span]) -> Int? {
+    var count = spans.count
+    // Separators at the end of a row are nothing, however many.
+    while count > columns.count, !spans[count - 1].isQuoted,
+      spans[count - 1].start == spans[count - 1].end
+    {
+      count -= 1
+    }
+    guard count == columns.count else {
+      note(line, "\(count) cells, and the header has \(columns.count)")
+      return nil
+    }
+    return count
   }
 
   private mutating func see(_ cell: Cell, _ index: Int) {
@@ -144,6 +188,68 @@ package struct RecordTable {
       if let values = values(of: cells) { return (line, values) }
     }
     return nil
+  }
+
+  /// Adds the next row to others, by the name that `name` makes of the value in a column; answers
+  /// its line, nil at the end. Rows with a fault are left out.
+  package mutating func next(
+    into part: inout BulkRows, named: Int?, _ name: (String?, Int) throws -> RecordID
+  ) throws -> Int? {
+    if case .delimited(var text, false) = source, options.nulls.isEmpty {
+      source = nil
+      defer { source = .delimited(text, isAtHead: false) }
+      while let found = try text.nextSpans() {
+        line = found
+        guard count(of: text.spans) != nil else { continue }
+        let isTaken = try text.withRow { row in
+          try add(text.spans, row, to: &part, named: named, name)
+        }
+        if isTaken { return found }
+      }
+      return nil
+    }
+    guard let row = try nextValues() else { return nil }
+    part.add(try name(named.map { row.values[$0].map(Self.name) ?? "" }, row.line), row.values)
+    return row.line
+  }
+
+  /// False of a row with a fault.
+  private mutating func add(
+    _ spans: [DelimitedText.Span], _ row: DelimitedText.RowBytes, to part: inout BulkRows,
+    named: Int?, _ name: (String?, Int) throws -> RecordID
+  ) throws -> Bool {
+    var cells: [BulkRows.Cell] = []
+    cells.reserveCapacity(columns.count)
+    for index in columns.indices where !columns[index].isSkipped {
+      let span = spans[index]
+      let type = columns[index].type
+      if span.text == nil, span.start == span.end {
+        // In quotes it is an empty text, where there are texts.
+        cells.append(span.isQuoted && type == .string ? .value(.string("")) : .none)
+      } else if span.text == nil, type == .string {
+        cells.append(.text(row.bytes(span)))
+      } else if span.text == nil, type == .int64,
+        let number = ColumnType.shortInteger(row.bytes(span))
+      {
+        cells.append(.value(.int64(number)))
+      } else {
+        switch value(.text(row.text(span)), type, isList: false, columns[index].field) {
+        case .success(let value): cells.append(value.map { .value($0) } ?? .none)
+        case .failure(let violation):
+          note(line, "\(columns[index].title): \(violation.description)")
+          return false
+        }
+      }
+    }
+    let given = named.map { index in
+      switch cells[index] {
+      case .none: ""
+      case .text(let bytes): String(decoding: bytes, as: UTF8.self)
+      case .value(let value): Self.name(value)
+      }
+    }
+    part.add(try name(given, line)) { cells[$0] }
+    return true
   }
 
   private mutating func values(of cells: [Cell]) -> [RecordValue?]? {
