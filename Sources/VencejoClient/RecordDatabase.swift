@@ -78,8 +78,11 @@ public struct RecordDatabase: Sendable {
   public func save(
     _ record: Record.Record, policy: Record.SavePolicy
   ) async throws(RPCError) -> Record.Record {
-    let response = try await modify(
-      [.init(operation: .save(.init(record: record)))], policy: policy)
+    try await save(.init(record: record, savePolicy: policy))
+  }
+
+  func save(_ operation: Record.SaveOperation) async throws(RPCError) -> Record.Record {
+    let response = try await modify([.init(operation: .save(operation))])
     switch response.results.first?.result {
     case .record(let saved)?: return saved
     case .error(let status)?: throw RPCError(status)
