@@ -139,10 +139,12 @@ extension MessageEmitter {
       case .explicit:
         printer.line(
           "if let value = \(property) { writer.\(field.method)(\(field.tag), value) }")
+      case .implicit where field.kind == .string:
+        printer.line("writer.implicitString(\(field.tag), \(property))")
       case .implicit:
         let test =
           switch field.kind {
-          case .string, .bytes: "!\(property).isEmpty"
+          case .bytes: "!\(property).isEmpty"
           case .bool: property
           case .float, .double: "\(property).bitPattern != 0"
           case .enum: "\(property).rawValue != 0"

@@ -200,6 +200,8 @@ struct MessageEmitter {
           ? "Storage.encode(self.storage.lent, to: &writer)"
           : "self.storage.value.encode(to: &writer)")
     }
+    // Once: in line it would also be in what stands for it in the table of the protocol.
+    printer.line("@inline(never)")
     printer.block("\(access)static func == (left: Self, right: Self) -> Swift::Bool {") {
       $0.line("left.storage === right.storage || left.isEncodedLike(right)")
     }
@@ -225,6 +227,7 @@ struct MessageEmitter {
 
   private func emitStatics(to printer: inout Printer) {
     printer.line("\(access)static var messageName: Swift::String { \"\(fullName)\" }")
+    printer.line("@inline(never)")
     printer.line(
       "\(access)static var fileDescriptor: VencejoProtobuf::FileDescriptor "
         + "{ \(context.fileDescriptor) }")

@@ -111,6 +111,7 @@ extension Message {
   public func hash(into hasher: inout Hasher) { hashEncoding(into: &hasher) }
 
   /// The same, of one value. Without it the compiler makes one for each message.
+  @_semantics("optimize.sil.specialize.generic.never")
   public var hashValue: Int {
     var hasher = Hasher()
     hash(into: &hasher)

@@ -79,22 +79,34 @@ extension WireKeyCoding where Value == String {
   }
 }
 
-// Not inlinable: a sort is code of kilobytes, which should be once for each type of keys, not
-// for each type of maps.
+// Not inlinable: a sort is code of kilobytes. One does for the numbers of all types.
+private func descending(_ numbers: [Int64]) -> [Int64] { numbers.sorted(by: >) }
+
 extension WireKeyCoding where Value == Int32 {
-  public static func descending(_ keys: [Int32]) -> [Int32] { keys.sorted(by: >) }
+  public static func descending(_ keys: [Int32]) -> [Int32] {
+    VencejoProtobuf.descending(keys.map { Int64($0) }).map { Int32(truncatingIfNeeded: $0) }
+  }
 }
 extension WireKeyCoding where Value == Int64 {
-  public static func descending(_ keys: [Int64]) -> [Int64] { keys.sorted(by: >) }
+  public static func descending(_ keys: [Int64]) -> [Int64] { VencejoProtobuf.descending(keys) }
 }
 extension WireKeyCoding where Value == UInt32 {
-  public static func descending(_ keys: [UInt32]) -> [UInt32] { keys.sorted(by: >) }
+  public static func descending(_ keys: [UInt32]) -> [UInt32] {
+    VencejoProtobuf.descending(keys.map { Int64($0) }).map { UInt32(truncatingIfNeeded: $0) }
+  }
 }
 extension WireKeyCoding where Value == UInt64 {
-  public static func descending(_ keys: [UInt64]) -> [UInt64] { keys.sorted(by: >) }
+  public static func descending(_ keys: [UInt64]) -> [UInt64] {
+    // With the highest bit turned over they are in the same order as signed numbers.
+    let flip: UInt64 = 1 << 63
+    return VencejoProtobuf.descending(keys.map { Int64(bitPattern: $0 ^ flip) })
+      .map { UInt64(bitPattern: $0) ^ flip }
+  }
 }
 extension WireKeyCoding where Value == Bool {
-  public static func descending(_ keys: [Bool]) -> [Bool] { keys.sorted { $0 && !$1 } }
+  public static func descending(_ keys: [Bool]) -> [Bool] {
+    VencejoProtobuf.descending(keys.map { $0 ? 1 : 0 }).map { $0 != 0 }
+  }
 }
 
 /// One ``WireCoding`` per protobuf type.

@@ -44,12 +44,22 @@ extension WireReader {
   @inline(never)
   public mutating func string() -> String {
     if let value = utf8() { return value }
-    fail(.invalidUTF8)
+    failUTF8()
     return ""
   }
 
-  /// A string, or nil when it is not UTF-8: then the position stays before its bytes.
+  @inline(never)
+  private mutating func failUTF8() {
+    _ = length()
+    fail(.invalidUTF8)
+  }
+
+  /// A string, or nil when it is not UTF-8: then the position stays before its length.
+  //
+  // In line: it is most of what its callers do, and each field of text would pay for the call.
+  @inline(__always)
   private mutating func utf8() -> String? {
+    let start = position
     let length = self.length()
     if length < 16 {
       if length == 0 { return "" }
@@ -61,6 +71,7 @@ extension WireReader {
     let bytes = UnsafeRawBufferPointer(start: position, count: length)
     // Not `String(validating:as:)`, which is generic and not specialized in the library.
     guard let span = try? UTF8Span(validating: bytes.bindMemory(to: UInt8.self).span) else {
+      position = start
       return nil
     }
     position += length
@@ -70,12 +81,11 @@ extension WireReader {
   /// A string of a field whose UTF-8 nobody checks (proto2's, and where `utf8_validation` is
   /// `NONE`). One that is not UTF-8 does not fit a `String`: it is nil and ``refused``.
   @usableFromInline
+  @inline(never)
   mutating func looseString() -> String? {
-    let start = position
     if let value = utf8() { return value }
-    position = start
     position += length()
-    refused = error == nil
+    refused = true
     return nil
   }
 
@@ -83,10 +93,16 @@ extension WireReader {
   /// unknown field.
   @inline(never)
   public mutating func looseString(_ unknown: inout UnknownFields) -> String? {
-    if let value = looseString() { return value }
-    refused = false
-    keep(in: &unknown)
+    if let value = utf8() { return value }
+    keepLength(in: &unknown)
     return nil
+  }
+
+  /// Keeps a field whose tag has been read, but not the length.
+  @inline(never)
+  private mutating func keepLength(in unknown: inout UnknownFields) {
+    position += length()
+    keep(in: &unknown)
   }
 
   /// Elements of a `repeated string` whose UTF-8 nobody checks. One that is not UTF-8 stays an

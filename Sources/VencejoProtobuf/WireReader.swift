@@ -68,7 +68,7 @@ public struct WireReader: ~Copyable {
     guard position < end else { return 0 }
     let first = position.load(as: UInt8.self)
     // One-byte tags of fields 1 to 15 whose wire type exists; the rest takes the long way.
-    if first < 0x80 && first >= 8 && (0b10_0111 >> (first & 7)) & 1 == 1 {
+    if first < 0x80 && first >= 8 && (0b10_0111 &>> (first & 7)) & 1 == 1 {
       position += 1
       return UInt32(first)
     }
@@ -82,7 +82,7 @@ public struct WireReader: ~Copyable {
     if end - position >= 2 {
       let first = UInt32(position.load(as: UInt8.self))
       let second = UInt32(position.load(fromByteOffset: 1, as: UInt8.self))
-      if first >= 0x80 && second > 0 && second < 0x80 && (0b10_1111 >> (first & 7)) & 1 == 1 {
+      if first >= 0x80 && second > 0 && second < 0x80 && (0b10_1111 &>> (first & 7)) & 1 == 1 {
         position += 2
         return first & 0x7F | second << 7
       }

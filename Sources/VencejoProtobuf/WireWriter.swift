@@ -353,6 +353,14 @@ public struct WireWriter: ~Copyable {
     varint(tag, UInt64(truncatingIfNeeded: count))
   }
 
+  /// Writes a `string` of implicit presence: nothing when it is empty.
+  //
+  // To ask here is less code in each message, and to compile, than there.
+  public mutating func implicitString(_ tag: UInt32, _ value: String) {
+    if value.isEmpty { return }
+    string(tag, value)
+  }
+
   @inline(never)
   private mutating func smallElsewhere(_ tag: UInt32, _ value: String) {
     grow(32)

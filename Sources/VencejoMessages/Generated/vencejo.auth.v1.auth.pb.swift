@@ -190,17 +190,17 @@ extension Auth {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.etag.isEmpty { writer.string(90, fields.value.etag) }
-        if !fields.value.owner.isEmpty { writer.string(82, fields.value.owner) }
+        writer.implicitString(90, fields.value.etag)
+        writer.implicitString(82, fields.value.owner)
         if let value = fields.value.purgeTime { writer.message(74, value) }
         if let value = fields.value.updateTime { writer.message(66, value) }
         if let value = fields.value.createTime { writer.message(58, value) }
         if fields.value.role.rawValue != 0 { writer.enumeration(48, fields.value.role) }
         if fields.value.state.rawValue != 0 { writer.enumeration(40, fields.value.state) }
         if fields.value.kind.rawValue != 0 { writer.enumeration(32, fields.value.kind) }
-        if !fields.value.email.isEmpty { writer.string(26, fields.value.email) }
-        if !fields.value.handle.isEmpty { writer.string(18, fields.value.handle) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(26, fields.value.email)
+        writer.implicitString(18, fields.value.handle)
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -259,6 +259,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.User" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", handle: "", email: "", kind: .init(rawValue: 0), state: .init(rawValue: 0), role: .init(rawValue: 0), createTime: nil, updateTime: nil, purgeTime: nil, owner: "", etag: "", unknownFields: .init()))
@@ -284,6 +285,7 @@ extension Auth {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -325,10 +327,10 @@ extension Auth {
         if let value = fields.value.expireTime { writer.message(58, value) }
         if let value = fields.value.lastSeenTime { writer.message(50, value) }
         if let value = fields.value.createTime { writer.message(42, value) }
-        if !fields.value.clientVersion.isEmpty { writer.string(34, fields.value.clientVersion) }
-        if !fields.value.deviceLabel.isEmpty { writer.string(26, fields.value.deviceLabel) }
-        if !fields.value.deviceId.isEmpty { writer.string(18, fields.value.deviceId) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(34, fields.value.clientVersion)
+        writer.implicitString(26, fields.value.deviceLabel)
+        writer.implicitString(18, fields.value.deviceId)
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -373,6 +375,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.Session" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", deviceId: "", deviceLabel: "", clientVersion: "", createTime: nil, lastSeenTime: nil, expireTime: nil, current: false, unknownFields: .init()))
@@ -395,6 +398,7 @@ extension Auth {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -410,6 +414,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.TokenPair" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.accessToken = ""
@@ -448,9 +453,9 @@ extension Auth {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.refreshExpireTime { writer.message(34, value) }
-      if !self.refreshToken.isEmpty { writer.string(26, self.refreshToken) }
+      writer.implicitString(26, self.refreshToken)
       if let value = self.accessExpireTime { writer.message(18, value) }
-      if !self.accessToken.isEmpty { writer.string(10, self.accessToken) }
+      writer.implicitString(10, self.accessToken)
     }
   }
 
@@ -488,9 +493,9 @@ extension Auth {
         if let value = fields.value.lastUsedTime { writer.message(50, value) }
         if let value = fields.value.createTime { writer.message(42, value) }
         writer.list(VencejoProtobuf::Wire.String.self, 34, fields.value.scopes)
-        if !fields.value.prefix.isEmpty { writer.string(26, fields.value.prefix) }
-        if !fields.value.displayName.isEmpty { writer.string(18, fields.value.displayName) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(26, fields.value.prefix)
+        writer.implicitString(18, fields.value.displayName)
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -532,6 +537,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ApiKey" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", displayName: "", prefix: "", scopes: [], createTime: nil, lastUsedTime: nil, expireTime: nil, unknownFields: .init()))
@@ -553,6 +559,7 @@ extension Auth {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -562,6 +569,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.GetServerInfoRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()
@@ -627,7 +635,7 @@ extension Auth {
         if let value = fields.value.serverTime { writer.message(34, value) }
         if fields.value.signUpOpen { writer.bool(24, fields.value.signUpOpen) }
         writer.list(VencejoProtobuf::Wire.String.self, 18, fields.value.packages)
-        if !fields.value.serverVersion.isEmpty { writer.string(10, fields.value.serverVersion) }
+        writer.implicitString(10, fields.value.serverVersion)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -672,6 +680,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.GetServerInfoResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(serverVersion: "", packages: [], signUpOpen: false, serverTime: nil, maxMessageBytes: 0, maxAttachmentBytes: 0, recommendedChunkBytes: 0, heartbeatInterval: nil, unknownFields: .init()))
@@ -694,6 +703,7 @@ extension Auth {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -731,14 +741,14 @@ extension Auth {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.deviceLabel.isEmpty { writer.string(66, fields.value.deviceLabel) }
-        if !fields.value.deviceId.isEmpty { writer.string(58, fields.value.deviceId) }
-        if !fields.value.inviteCode.isEmpty { writer.string(50, fields.value.inviteCode) }
-        if !fields.value.displayName.isEmpty { writer.string(42, fields.value.displayName) }
-        if !fields.value.password.isEmpty { writer.string(34, fields.value.password) }
-        if !fields.value.email.isEmpty { writer.string(26, fields.value.email) }
-        if !fields.value.handle.isEmpty { writer.string(18, fields.value.handle) }
-        if !fields.value.requestId.isEmpty { writer.string(10, fields.value.requestId) }
+        writer.implicitString(66, fields.value.deviceLabel)
+        writer.implicitString(58, fields.value.deviceId)
+        writer.implicitString(50, fields.value.inviteCode)
+        writer.implicitString(42, fields.value.displayName)
+        writer.implicitString(34, fields.value.password)
+        writer.implicitString(26, fields.value.email)
+        writer.implicitString(18, fields.value.handle)
+        writer.implicitString(10, fields.value.requestId)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -782,6 +792,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignUpRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(requestId: "", handle: "", email: "", password: "", displayName: "", inviteCode: "", deviceId: "", deviceLabel: "", unknownFields: .init()))
@@ -804,6 +815,7 @@ extension Auth {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -856,6 +868,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignUpResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(user: nil, tokens: nil, session: nil, unknownFields: .init()))
@@ -873,6 +886,7 @@ extension Auth {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -907,9 +921,9 @@ extension Auth {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.clientVersion.isEmpty { writer.string(42, fields.value.clientVersion) }
-        if !fields.value.deviceLabel.isEmpty { writer.string(34, fields.value.deviceLabel) }
-        if !fields.value.deviceId.isEmpty { writer.string(26, fields.value.deviceId) }
+        writer.implicitString(42, fields.value.clientVersion)
+        writer.implicitString(34, fields.value.deviceLabel)
+        writer.implicitString(26, fields.value.deviceId)
         switch fields.value.credential {
         case nil: break
         case .password(let value)?: writer.message(10, value)
@@ -940,6 +954,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignInRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(credential: nil, deviceId: "", deviceLabel: "", clientVersion: "", unknownFields: .init()))
@@ -958,6 +973,7 @@ extension Auth {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -974,6 +990,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.PasswordCredential" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.identifier = ""
@@ -1003,8 +1020,8 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.password.isEmpty { writer.string(18, self.password) }
-      if !self.identifier.isEmpty { writer.string(10, self.identifier) }
+      writer.implicitString(18, self.password)
+      writer.implicitString(10, self.identifier)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.identifier != right.identifier { return false }
@@ -1065,6 +1082,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignInResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(user: nil, tokens: nil, session: nil, unknownFields: .init()))
@@ -1082,6 +1100,7 @@ extension Auth {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1092,6 +1111,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RefreshSessionRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.refreshToken = ""
@@ -1117,7 +1137,7 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.refreshToken.isEmpty { writer.string(10, self.refreshToken) }
+      writer.implicitString(10, self.refreshToken)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.refreshToken != right.refreshToken { return false }
@@ -1162,6 +1182,7 @@ extension Auth {
     }
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RefreshSessionResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(tokens: nil, unknownFields: .init()))
@@ -1177,6 +1198,7 @@ extension Auth {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1188,6 +1210,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignOutRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.allSessions = false
@@ -1229,6 +1252,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SignOutResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()
@@ -1263,6 +1287,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ChangePasswordRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.currentPassword = ""
@@ -1297,8 +1322,8 @@ extension Auth {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.revokeOtherSessions { writer.bool(24, value) }
-      if !self.newPassword.isEmpty { writer.string(18, self.newPassword) }
-      if !self.currentPassword.isEmpty { writer.string(10, self.currentPassword) }
+      writer.implicitString(18, self.newPassword)
+      writer.implicitString(10, self.currentPassword)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.currentPassword != right.currentPassword { return false }
@@ -1318,6 +1343,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ChangePasswordResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()
@@ -1350,6 +1376,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RequestPasswordResetRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.identifier = ""
@@ -1375,7 +1402,7 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.identifier.isEmpty { writer.string(10, self.identifier) }
+      writer.implicitString(10, self.identifier)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.identifier != right.identifier { return false }
@@ -1391,6 +1418,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RequestPasswordResetResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()
@@ -1423,6 +1451,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ResetPasswordRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.resetCode = ""
@@ -1452,8 +1481,8 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.newPassword.isEmpty { writer.string(18, self.newPassword) }
-      if !self.resetCode.isEmpty { writer.string(10, self.resetCode) }
+      writer.implicitString(18, self.newPassword)
+      writer.implicitString(10, self.resetCode)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.resetCode != right.resetCode { return false }
@@ -1471,6 +1500,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ResetPasswordResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()
@@ -1502,6 +1532,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.GetUserRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.name = ""
@@ -1527,7 +1558,7 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -1544,6 +1575,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.GetUserResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.user = nil
@@ -1579,6 +1611,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.UpdateUserRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.user = nil
@@ -1618,6 +1651,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.UpdateUserResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.user = nil
@@ -1653,6 +1687,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.DeleteUserRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.name = ""
@@ -1682,8 +1717,8 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.etag.isEmpty { writer.string(18, self.etag) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(18, self.etag)
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -1703,6 +1738,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.DeleteUserResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.user = nil
@@ -1738,6 +1774,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListUsersRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.pageSize = 0
@@ -1767,7 +1804,7 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(18, self.pageToken) }
+      writer.implicitString(18, self.pageToken)
       if self.pageSize != 0 { writer.int32(8, self.pageSize) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -1788,6 +1825,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListUsersResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.users = []
@@ -1817,7 +1855,7 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.users)
     }
   }
@@ -1831,6 +1869,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SetUserStateRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.name = ""
@@ -1872,11 +1911,11 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.etag.isEmpty { writer.string(42, self.etag) }
-      if !self.reason.isEmpty { writer.string(34, self.reason) }
+      writer.implicitString(42, self.etag)
+      writer.implicitString(34, self.reason)
       if self.role.rawValue != 0 { writer.enumeration(24, self.role) }
       if self.state.rawValue != 0 { writer.enumeration(16, self.state) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -1901,6 +1940,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.SetUserStateResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.user = nil
@@ -1938,6 +1978,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListSessionsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.parent = ""
@@ -1971,9 +2012,9 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      writer.implicitString(26, self.pageToken)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -1995,6 +2036,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListSessionsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.sessions = []
@@ -2024,7 +2066,7 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.sessions)
     }
   }
@@ -2034,6 +2076,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RevokeSessionRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.name = ""
@@ -2059,7 +2102,7 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -2075,6 +2118,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RevokeSessionResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()
@@ -2108,6 +2152,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.CreateServiceAccountRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.requestId = ""
@@ -2141,9 +2186,9 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.displayName.isEmpty { writer.string(26, self.displayName) }
-      if !self.handle.isEmpty { writer.string(18, self.handle) }
-      if !self.requestId.isEmpty { writer.string(10, self.requestId) }
+      writer.implicitString(26, self.displayName)
+      writer.implicitString(18, self.handle)
+      writer.implicitString(10, self.requestId)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.requestId != right.requestId { return false }
@@ -2164,6 +2209,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.CreateServiceAccountResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.user = nil
@@ -2201,6 +2247,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.CreateApiKeyRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.requestId = ""
@@ -2235,8 +2282,8 @@ extension Auth {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.apiKey { writer.message(26, value) }
-      if !self.parent.isEmpty { writer.string(18, self.parent) }
-      if !self.requestId.isEmpty { writer.string(10, self.requestId) }
+      writer.implicitString(18, self.parent)
+      writer.implicitString(10, self.requestId)
     }
   }
 
@@ -2248,6 +2295,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.CreateApiKeyResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.apiKey = nil
@@ -2277,7 +2325,7 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.secret.isEmpty { writer.string(18, self.secret) }
+      writer.implicitString(18, self.secret)
       if let value = self.apiKey { writer.message(10, value) }
     }
   }
@@ -2289,6 +2337,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListApiKeysRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.parent = ""
@@ -2322,9 +2371,9 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      writer.implicitString(26, self.pageToken)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -2346,6 +2395,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.ListApiKeysResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.apiKeys = []
@@ -2375,7 +2425,7 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.apiKeys)
     }
   }
@@ -2385,6 +2435,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RevokeApiKeyRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.name = ""
@@ -2410,7 +2461,7 @@ extension Auth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -2426,6 +2477,7 @@ extension Auth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.auth.v1.RevokeApiKeyResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Auth.authProto }
     public init() {
       self.unknownFields = .init()

@@ -721,15 +721,15 @@ extension Chat {
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
         if let value = fields.value.privacy { writer.message(90, value) }
-        if !fields.value.etag.isEmpty { writer.string(82, fields.value.etag) }
+        writer.implicitString(82, fields.value.etag)
         if let value = fields.value.updateTime { writer.message(74, value) }
         if fields.value.serviceAccount { writer.bool(64, fields.value.serviceAccount) }
         if let value = fields.value.presence { writer.message(58, value) }
-        if !fields.value.statusText.isEmpty { writer.string(50, fields.value.statusText) }
-        if !fields.value.displayName.isEmpty { writer.string(34, fields.value.displayName) }
-        if !fields.value.handle.isEmpty { writer.string(26, fields.value.handle) }
-        if !fields.value.user.isEmpty { writer.string(18, fields.value.user) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(50, fields.value.statusText)
+        writer.implicitString(34, fields.value.displayName)
+        writer.implicitString(26, fields.value.handle)
+        writer.implicitString(18, fields.value.user)
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -783,6 +783,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Profile" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", user: "", handle: "", displayName: "", statusText: "", presence: nil, serviceAccount: false, updateTime: nil, etag: "", privacy: nil, unknownFields: .init()))
@@ -807,6 +808,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -821,6 +823,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PrivacySettings" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.hideLastSeen = false
@@ -878,6 +881,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Presence" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.state = .init(rawValue: 0)
@@ -964,7 +968,7 @@ extension Chat {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.etag.isEmpty { writer.string(154, fields.value.etag) }
+        writer.implicitString(154, fields.value.etag)
         writer.packed(VencejoProtobuf::Wire.Int64.self, 146, fields.value.pinnedSequences)
         if let value = fields.value.unread { writer.message(138, value) }
         if let value = fields.value.settings { writer.message(130, value) }
@@ -977,11 +981,11 @@ extension Chat {
         if let value = fields.value.updateTime { writer.message(74, value) }
         if let value = fields.value.createTime { writer.message(66, value) }
         if fields.value.memberCount != 0 { writer.int32(56, fields.value.memberCount) }
-        if !fields.value.peer.isEmpty { writer.string(50, fields.value.peer) }
-        if !fields.value.description.isEmpty { writer.string(34, fields.value.description) }
-        if !fields.value.title.isEmpty { writer.string(26, fields.value.title) }
+        writer.implicitString(50, fields.value.peer)
+        writer.implicitString(34, fields.value.description)
+        writer.implicitString(26, fields.value.title)
         if fields.value.kind.rawValue != 0 { writer.enumeration(16, fields.value.kind) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -1072,6 +1076,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Chat" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", kind: .init(rawValue: 0), title: "", description: "", peer: "", memberCount: 0, createTime: nil, updateTime: nil, lastSequence: 0, lastMessage: nil, activityTime: nil, messageTtl: nil, policy: nil, selfField: nil, settings: nil, unread: nil, pinnedSequences: [], etag: "", unknownFields: .init()))
@@ -1104,6 +1109,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1196,6 +1202,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatPolicy" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(sendMessages: .init(rawValue: 0), addMembers: .init(rawValue: 0), editInfo: .init(rawValue: 0), pinMessages: .init(rawValue: 0), historyVisibleToNewMembers: false, editWindow: nil, deleteForEveryoneWindow: nil, slowMode: nil, unknownFields: .init()))
@@ -1218,6 +1225,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1259,7 +1267,7 @@ extension Chat {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.etag.isEmpty { writer.string(82, fields.value.etag) }
+        writer.implicitString(82, fields.value.etag)
         if fields.value.deliveredSequence != 0 { writer.int64(72, fields.value.deliveredSequence) }
         if fields.value.readSequence != 0 { writer.int64(64, fields.value.readSequence) }
         if let value = fields.value.visibleToSequence { writer.int64(56, value) }
@@ -1267,8 +1275,8 @@ extension Chat {
         if let value = fields.value.joinTime { writer.message(42, value) }
         if fields.value.state.rawValue != 0 { writer.enumeration(32, fields.value.state) }
         if fields.value.role.rawValue != 0 { writer.enumeration(24, fields.value.role) }
-        if !fields.value.user.isEmpty { writer.string(18, fields.value.user) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(18, fields.value.user)
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -1324,6 +1332,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Member" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", user: "", role: .init(rawValue: 0), state: .init(rawValue: 0), joinTime: nil, visibleFromSequence: 0, visibleToSequence: nil, readSequence: 0, deliveredSequence: 0, etag: "", unknownFields: .init()))
@@ -1348,6 +1357,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1369,6 +1379,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatSettings" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -1422,14 +1433,14 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.etag.isEmpty { writer.string(66, self.etag) }
+      writer.implicitString(66, self.etag)
       if self.mentionsOnly { writer.bool(56, self.mentionsOnly) }
       if let value = self.draft { writer.message(50, value) }
       if self.markedUnread { writer.bool(40, self.markedUnread) }
       if self.pinRank != 0 { writer.int32(32, self.pinRank) }
       if self.archived { writer.bool(24, self.archived) }
       if let value = self.muteUntilTime { writer.message(18, value) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
   }
 
@@ -1456,7 +1467,7 @@ extension Chat {
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
         if let value = fields.value.updateTime { writer.message(26, value) }
-        if !fields.value.replyTo.isEmpty { writer.string(18, fields.value.replyTo) }
+        writer.implicitString(18, fields.value.replyTo)
         if let value = fields.value.content { writer.message(10, value) }
       }
     }
@@ -1480,6 +1491,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Draft" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(content: nil, replyTo: "", updateTime: nil, unknownFields: .init()))
@@ -1497,6 +1509,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1513,6 +1526,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UnreadState" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unreadCount = 0
@@ -1625,7 +1639,7 @@ extension Chat {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.etag.isEmpty { writer.string(154, fields.value.etag) }
+        writer.implicitString(154, fields.value.etag)
         if fields.value.imported { writer.bool(144, fields.value.imported) }
         if fields.value.starred { writer.bool(136, fields.value.starred) }
         if fields.value.pinned { writer.bool(128, fields.value.pinned) }
@@ -1636,14 +1650,14 @@ extension Chat {
         writer.message(90, fields.value.reactions)
         if let value = fields.value.forward { writer.message(82, value) }
         if let value = fields.value.quoted { writer.message(74, value) }
-        if !fields.value.replyTo.isEmpty { writer.string(66, fields.value.replyTo) }
+        writer.implicitString(66, fields.value.replyTo)
         if fields.value.deliveryState.rawValue != 0 { writer.enumeration(56, fields.value.deliveryState) }
         if fields.value.mine { writer.bool(48, fields.value.mine) }
         if let value = fields.value.content { writer.message(42, value) }
         if let value = fields.value.sendTime { writer.message(34, value) }
-        if !fields.value.sender.isEmpty { writer.string(26, fields.value.sender) }
+        writer.implicitString(26, fields.value.sender)
         if fields.value.sequence != 0 { writer.int64(16, fields.value.sequence) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -1738,6 +1752,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Message" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", sequence: 0, sender: "", sendTime: nil, content: nil, mine: false, deliveryState: .init(rawValue: 0), replyTo: "", quoted: nil, forward: nil, reactions: [], editCount: 0, editTime: nil, deleteTime: nil, expireTime: nil, pinned: false, starred: false, imported: false, etag: "", unknownFields: .init()))
@@ -1771,6 +1786,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1781,6 +1797,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MessageContent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.kind = nil
@@ -1879,6 +1896,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.TextContent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.text = ""
@@ -1909,7 +1927,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(18, self.mentions)
-      if !self.text.isEmpty { writer.string(10, self.text) }
+      writer.implicitString(10, self.text)
     }
   }
 
@@ -1923,6 +1941,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Mention" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
@@ -1963,7 +1982,7 @@ extension Chat {
       if self.length != 0 { writer.int32(32, self.length) }
       if self.start != 0 { writer.int32(24, self.start) }
       if self.everyone { writer.bool(16, self.everyone) }
-      if !self.user.isEmpty { writer.string(10, self.user) }
+      writer.implicitString(10, self.user)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.user != right.user { return false }
@@ -1990,6 +2009,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MediaContent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.attachments = []
@@ -2029,7 +2049,7 @@ extension Chat {
       writer.unknown(self.unknownFields)
       if self.voiceNote { writer.bool(32, self.voiceNote) }
       writer.message(26, self.mentions)
-      if !self.caption.isEmpty { writer.string(18, self.caption) }
+      writer.implicitString(18, self.caption)
       writer.list(VencejoProtobuf::Wire.String.self, 10, self.attachments)
     }
   }
@@ -2041,6 +2061,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.LocationContent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.latitudeDegrees = 0
@@ -2074,7 +2095,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.label.isEmpty { writer.string(26, self.label) }
+      writer.implicitString(26, self.label)
       if self.longitudeDegrees.bitPattern != 0 { writer.double(17, self.longitudeDegrees) }
       if self.latitudeDegrees.bitPattern != 0 { writer.double(9, self.latitudeDegrees) }
     }
@@ -2087,6 +2108,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ContactContent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.displayName = ""
@@ -2121,8 +2143,8 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.vcard.isEmpty { writer.bytes(26, self.vcard) }
-      if !self.user.isEmpty { writer.string(18, self.user) }
-      if !self.displayName.isEmpty { writer.string(10, self.displayName) }
+      writer.implicitString(18, self.user)
+      writer.implicitString(10, self.displayName)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.displayName != right.displayName { return false }
@@ -2145,6 +2167,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PollContent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.question = ""
@@ -2180,7 +2203,7 @@ extension Chat {
       writer.unknown(self.unknownFields)
       if self.multipleChoice { writer.bool(24, self.multipleChoice) }
       writer.message(18, self.options)
-      if !self.question.isEmpty { writer.string(10, self.question) }
+      writer.implicitString(10, self.question)
     }
   }
 
@@ -2192,6 +2215,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PollOption" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.optionId = 0
@@ -2231,7 +2255,7 @@ extension Chat {
       writer.unknown(self.unknownFields)
       if self.voted { writer.bool(32, self.voted) }
       if self.voteCount != 0 { writer.int32(24, self.voteCount) }
-      if !self.text.isEmpty { writer.string(18, self.text) }
+      writer.implicitString(18, self.text)
       if self.optionId != 0 { writer.int32(8, self.optionId) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -2259,6 +2283,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SystemContent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.action = .init(rawValue: 0)
@@ -2296,9 +2321,9 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.text.isEmpty { writer.string(34, self.text) }
+      writer.implicitString(34, self.text)
       writer.list(VencejoProtobuf::Wire.String.self, 26, self.subjects)
-      if !self.actor.isEmpty { writer.string(18, self.actor) }
+      writer.implicitString(18, self.actor)
       if self.action.rawValue != 0 { writer.enumeration(8, self.action) }
     }
   }
@@ -2311,6 +2336,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CustomContent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.typeUrl = ""
@@ -2344,9 +2370,9 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.fallbackText.isEmpty { writer.string(26, self.fallbackText) }
+      writer.implicitString(26, self.fallbackText)
       if !self.data.isEmpty { writer.bytes(18, self.data) }
-      if !self.typeUrl.isEmpty { writer.string(10, self.typeUrl) }
+      writer.implicitString(10, self.typeUrl)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.typeUrl != right.typeUrl { return false }
@@ -2370,6 +2396,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.QuotedMessage" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = ""
@@ -2408,9 +2435,9 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.deleted { writer.bool(32, self.deleted) }
-      if !self.excerpt.isEmpty { writer.string(26, self.excerpt) }
-      if !self.sender.isEmpty { writer.string(18, self.sender) }
-      if !self.message.isEmpty { writer.string(10, self.message) }
+      writer.implicitString(26, self.excerpt)
+      writer.implicitString(18, self.sender)
+      writer.implicitString(10, self.message)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.message != right.message { return false }
@@ -2433,6 +2460,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ForwardInfo" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.hopCount = 0
@@ -2477,6 +2505,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReactionSummary" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.emoji = ""
@@ -2512,7 +2541,7 @@ extension Chat {
       writer.unknown(self.unknownFields)
       if self.mine { writer.bool(24, self.mine) }
       if self.count != 0 { writer.int32(16, self.count) }
-      if !self.emoji.isEmpty { writer.string(10, self.emoji) }
+      writer.implicitString(10, self.emoji)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.emoji != right.emoji { return false }
@@ -2535,6 +2564,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Reaction" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
@@ -2569,8 +2599,8 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.reactTime { writer.message(26, value) }
-      if !self.emoji.isEmpty { writer.string(18, self.emoji) }
-      if !self.user.isEmpty { writer.string(10, self.user) }
+      writer.implicitString(18, self.emoji)
+      writer.implicitString(10, self.user)
     }
   }
 
@@ -2582,6 +2612,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Receipt" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
@@ -2617,7 +2648,7 @@ extension Chat {
       writer.unknown(self.unknownFields)
       if let value = self.readTime { writer.message(26, value) }
       if let value = self.deliverTime { writer.message(18, value) }
-      if !self.user.isEmpty { writer.string(10, self.user) }
+      writer.implicitString(10, self.user)
     }
   }
 
@@ -2656,8 +2687,8 @@ extension Chat {
         if fields.value.maxUses != 0 { writer.int32(40, fields.value.maxUses) }
         if let value = fields.value.expireTime { writer.message(34, value) }
         if let value = fields.value.createTime { writer.message(26, value) }
-        if !fields.value.code.isEmpty { writer.string(18, fields.value.code) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(18, fields.value.code)
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -2698,6 +2729,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Invite" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", code: "", createTime: nil, expireTime: nil, maxUses: 0, useCount: 0, requiresApproval: false, unknownFields: .init()))
@@ -2719,6 +2751,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2758,12 +2791,12 @@ extension Chat {
         writer.unknown(fields.value.unknownFields)
         if let value = fields.value.expireTime { writer.message(98, value) }
         if let value = fields.value.createTime { writer.message(90, value) }
-        if !fields.value.uploader.isEmpty { writer.string(82, fields.value.uploader) }
+        writer.implicitString(82, fields.value.uploader)
         if !fields.value.sha256.isEmpty { writer.bytes(42, fields.value.sha256) }
         if fields.value.sizeBytes != 0 { writer.int64(32, fields.value.sizeBytes) }
-        if !fields.value.contentType.isEmpty { writer.string(26, fields.value.contentType) }
-        if !fields.value.fileName.isEmpty { writer.string(18, fields.value.fileName) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(26, fields.value.contentType)
+        writer.implicitString(18, fields.value.fileName)
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -2808,6 +2841,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Attachment" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", fileName: "", contentType: "", sizeBytes: 0, sha256: [], uploader: "", createTime: nil, expireTime: nil, unknownFields: .init()))
@@ -2830,6 +2864,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2870,12 +2905,12 @@ extension Chat {
         writer.unknown(fields.value.unknownFields)
         if let value = fields.value.readTime { writer.message(66, value) }
         if let value = fields.value.createTime { writer.message(58, value) }
-        if !fields.value.excerpt.isEmpty { writer.string(50, fields.value.excerpt) }
-        if !fields.value.actor.isEmpty { writer.string(42, fields.value.actor) }
-        if !fields.value.message.isEmpty { writer.string(34, fields.value.message) }
-        if !fields.value.chat.isEmpty { writer.string(26, fields.value.chat) }
+        writer.implicitString(50, fields.value.excerpt)
+        writer.implicitString(42, fields.value.actor)
+        writer.implicitString(34, fields.value.message)
+        writer.implicitString(26, fields.value.chat)
         if fields.value.kind.rawValue != 0 { writer.enumeration(16, fields.value.kind) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -2923,6 +2958,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Notification" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", kind: .init(rawValue: 0), chat: "", message: "", actor: "", excerpt: "", createTime: nil, readTime: nil, unknownFields: .init()))
@@ -2945,6 +2981,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2991,7 +3028,7 @@ extension Chat {
         writer.unknown(fields.value.unknownFields)
         if fields.value.waitingCount != 0 { writer.int32(80, fields.value.waitingCount) }
         if let value = fields.value.lastSuccessTime { writer.message(74, value) }
-        if !fields.value.fault.isEmpty { writer.string(66, fields.value.fault) }
+        writer.implicitString(66, fields.value.fault)
         if fields.value.state.rawValue != 0 { writer.enumeration(56, fields.value.state) }
         if fields.value.serverEvents { writer.bool(48, fields.value.serverEvents) }
         if let value = fields.value.createTime { writer.message(42, value) }
@@ -3000,7 +3037,7 @@ extension Chat {
         case nil: break
         case .httpHook(let value)?: writer.message(26, value)
         }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -3055,6 +3092,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PushEndpoint" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", target: nil, redactContent: false, createTime: nil, serverEvents: false, state: .init(rawValue: 0), fault: "", lastSuccessTime: nil, waitingCount: 0, unknownFields: .init()))
@@ -3078,6 +3116,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -3097,6 +3136,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.HttpHookTarget" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.uri = ""
@@ -3131,8 +3171,8 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.format.rawValue != 0 { writer.enumeration(24, self.format) }
-      if !self.signingSecret.isEmpty { writer.string(18, self.signingSecret) }
-      if !self.uri.isEmpty { writer.string(10, self.uri) }
+      writer.implicitString(18, self.signingSecret)
+      writer.implicitString(10, self.uri)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.uri != right.uri { return false }
@@ -3198,8 +3238,8 @@ extension Chat {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.actorDisplayName.isEmpty { writer.string(82, fields.value.actorDisplayName) }
-        if !fields.value.chatTitle.isEmpty { writer.string(74, fields.value.chatTitle) }
+        writer.implicitString(82, fields.value.actorDisplayName)
+        writer.implicitString(74, fields.value.chatTitle)
         if fields.value.totalUnreadCount != 0 { writer.int32(64, fields.value.totalUnreadCount) }
         if let value = fields.value.message { writer.message(58, value) }
         switch fields.value.event {
@@ -3208,9 +3248,9 @@ extension Chat {
         case .passwordResetRequested(let value)?: writer.message(42, value)
         case .reportCreated(let value)?: writer.message(50, value)
         }
-        if !fields.value.user.isEmpty { writer.string(26, fields.value.user) }
+        writer.implicitString(26, fields.value.user)
         if let value = fields.value.eventTime { writer.message(18, value) }
-        if !fields.value.eventId.isEmpty { writer.string(10, fields.value.eventId) }
+        writer.implicitString(10, fields.value.eventId)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -3258,6 +3298,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PushPayload" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(eventId: "", eventTime: nil, user: "", event: nil, message: nil, totalUnreadCount: 0, chatTitle: "", actorDisplayName: "", unknownFields: .init()))
@@ -3280,6 +3321,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -3320,10 +3362,10 @@ extension Chat {
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
         if let value = fields.value.expireTime { writer.message(42, value) }
-        if !fields.value.resetCode.isEmpty { writer.string(34, fields.value.resetCode) }
-        if !fields.value.email.isEmpty { writer.string(26, fields.value.email) }
-        if !fields.value.handle.isEmpty { writer.string(18, fields.value.handle) }
-        if !fields.value.user.isEmpty { writer.string(10, fields.value.user) }
+        writer.implicitString(34, fields.value.resetCode)
+        writer.implicitString(26, fields.value.email)
+        writer.implicitString(18, fields.value.handle)
+        writer.implicitString(10, fields.value.user)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -3355,6 +3397,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PasswordResetRequested" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(user: "", handle: "", email: "", resetCode: "", expireTime: nil, unknownFields: .init()))
@@ -3374,6 +3417,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -3384,6 +3428,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReportCreated" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.report = nil
@@ -3431,6 +3476,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SubscribeRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.resumeToken = ""
@@ -3481,7 +3527,7 @@ extension Chat {
       if self.includeEphemeral { writer.bool(32, self.includeEphemeral) }
       writer.list(VencejoProtobuf::Wire.String.self, 26, self.chats)
       if let value = self.snapshot { writer.message(18, value) }
-      if !self.resumeToken.isEmpty { writer.string(10, self.resumeToken) }
+      writer.implicitString(10, self.resumeToken)
     }
   }
 
@@ -3493,6 +3539,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SnapshotOptions" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chatLimit = 0
@@ -3708,7 +3755,7 @@ extension Chat {
         }
         if fields.value.historical { writer.bool(32, fields.value.historical) }
         if let value = fields.value.commitTime { writer.message(26, value) }
-        if !fields.value.resumeToken.isEmpty { writer.string(10, fields.value.resumeToken) }
+        writer.implicitString(10, fields.value.resumeToken)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -3737,6 +3784,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SubscribeResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(resumeToken: "", commitTime: nil, historical: false, event: nil, unknownFields: .init()))
@@ -3755,6 +3803,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -3791,6 +3840,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatSnapshotEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
@@ -3839,6 +3889,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CaughtUpEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.replayedEventCount = 0
@@ -3891,6 +3942,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.HeartbeatEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.serverTime = nil
@@ -3927,6 +3979,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ResetEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.reason = .init(rawValue: 0)
@@ -3972,6 +4025,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ClosingEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.reason = .init(rawValue: 0)
@@ -4014,6 +4068,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MessageCreatedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
@@ -4049,6 +4104,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MessageUpdatedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
@@ -4091,6 +4147,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MessagesDeletedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
@@ -4128,10 +4185,10 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.actor.isEmpty { writer.string(34, self.actor) }
+      writer.implicitString(34, self.actor)
       if self.scope.rawValue != 0 { writer.enumeration(24, self.scope) }
       writer.message(18, self.ranges)
-      if !self.chat.isEmpty { writer.string(10, self.chat) }
+      writer.implicitString(10, self.chat)
     }
   }
 
@@ -4142,6 +4199,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SequenceRange" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.firstSequence = 0
@@ -4196,6 +4254,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReactionChangedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = ""
@@ -4238,10 +4297,10 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(42, self.reactions)
-      if !self.emoji.isEmpty { writer.string(34, self.emoji) }
-      if !self.user.isEmpty { writer.string(26, self.user) }
+      writer.implicitString(34, self.emoji)
+      writer.implicitString(26, self.user)
       if self.sequence != 0 { writer.int64(16, self.sequence) }
-      if !self.message.isEmpty { writer.string(10, self.message) }
+      writer.implicitString(10, self.message)
     }
   }
 
@@ -4250,6 +4309,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatUpsertedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
@@ -4285,6 +4345,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ChatRemovedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
@@ -4315,7 +4376,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.reason.rawValue != 0 { writer.enumeration(16, self.reason) }
-      if !self.chat.isEmpty { writer.string(10, self.chat) }
+      writer.implicitString(10, self.chat)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.chat != right.chat { return false }
@@ -4338,6 +4399,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MemberChangedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
@@ -4373,7 +4435,7 @@ extension Chat {
       writer.unknown(self.unknownFields)
       if self.memberCount != 0 { writer.int32(24, self.memberCount) }
       if let value = self.member { writer.message(18, value) }
-      if !self.chat.isEmpty { writer.string(10, self.chat) }
+      writer.implicitString(10, self.chat)
     }
   }
 
@@ -4410,6 +4472,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SettingsChangedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(settings: nil, unknownFields: .init()))
@@ -4425,6 +4488,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -4439,6 +4503,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReceiptMovedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
@@ -4478,8 +4543,8 @@ extension Chat {
       writer.unknown(self.unknownFields)
       if self.deliveredSequence != 0 { writer.int64(32, self.deliveredSequence) }
       if self.readSequence != 0 { writer.int64(24, self.readSequence) }
-      if !self.user.isEmpty { writer.string(18, self.user) }
-      if !self.chat.isEmpty { writer.string(10, self.chat) }
+      writer.implicitString(18, self.user)
+      writer.implicitString(10, self.chat)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.chat != right.chat { return false }
@@ -4509,6 +4574,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UnreadChangedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
@@ -4549,7 +4615,7 @@ extension Chat {
       if self.readSequence != 0 { writer.int64(32, self.readSequence) }
       if self.totalUnreadCount != 0 { writer.int32(24, self.totalUnreadCount) }
       if let value = self.unread { writer.message(18, value) }
-      if !self.chat.isEmpty { writer.string(10, self.chat) }
+      writer.implicitString(10, self.chat)
     }
   }
 
@@ -4558,6 +4624,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ProfileChangedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profile = nil
@@ -4592,6 +4659,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.NotificationCreatedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.notification = nil
@@ -4627,6 +4695,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.NotificationsReadEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.names = []
@@ -4670,6 +4739,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.TypingEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
@@ -4709,8 +4779,8 @@ extension Chat {
       writer.unknown(self.unknownFields)
       if let value = self.ttl { writer.message(34, value) }
       if self.state.rawValue != 0 { writer.enumeration(24, self.state) }
-      if !self.user.isEmpty { writer.string(18, self.user) }
-      if !self.chat.isEmpty { writer.string(10, self.chat) }
+      writer.implicitString(18, self.user)
+      writer.implicitString(10, self.chat)
     }
   }
 
@@ -4720,6 +4790,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.PresenceEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
@@ -4750,7 +4821,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.presence { writer.message(18, value) }
-      if !self.user.isEmpty { writer.string(10, self.user) }
+      writer.implicitString(10, self.user)
     }
   }
 
@@ -4761,6 +4832,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListEventsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.resumeToken = ""
@@ -4796,7 +4868,7 @@ extension Chat {
       writer.unknown(self.unknownFields)
       writer.list(VencejoProtobuf::Wire.String.self, 26, self.chats)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
-      if !self.resumeToken.isEmpty { writer.string(10, self.resumeToken) }
+      writer.implicitString(10, self.resumeToken)
     }
   }
 
@@ -4808,6 +4880,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListEventsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.events = []
@@ -4842,7 +4915,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.moreAvailable { writer.bool(24, self.moreAvailable) }
-      if !self.resumeToken.isEmpty { writer.string(18, self.resumeToken) }
+      writer.implicitString(18, self.resumeToken)
       writer.message(10, self.events)
     }
   }
@@ -4852,6 +4925,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetProfileRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -4877,7 +4951,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -4894,6 +4968,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetProfileResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profile = nil
@@ -4929,6 +5004,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.BatchGetProfilesRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.names = []
@@ -4963,6 +5039,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.BatchGetProfilesResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profiles = []
@@ -4999,6 +5076,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateProfileRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profile = nil
@@ -5032,7 +5110,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(26, self.requestId) }
+      writer.implicitString(26, self.requestId)
       if let value = self.updateMask { writer.message(18, value) }
       if let value = self.profile { writer.message(10, value) }
     }
@@ -5043,6 +5121,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateProfileResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profile = nil
@@ -5079,6 +5158,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchProfilesRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.query = ""
@@ -5112,9 +5192,9 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      writer.implicitString(26, self.pageToken)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
-      if !self.query.isEmpty { writer.string(10, self.query) }
+      writer.implicitString(10, self.query)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.query != right.query { return false }
@@ -5136,6 +5216,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchProfilesResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profiles = []
@@ -5165,7 +5246,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.profiles)
     }
   }
@@ -5175,6 +5256,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.BlockUserRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
@@ -5200,7 +5282,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.user.isEmpty { writer.string(10, self.user) }
+      writer.implicitString(10, self.user)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.user != right.user { return false }
@@ -5216,6 +5298,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.BlockUserResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
@@ -5247,6 +5330,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UnblockUserRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
@@ -5272,7 +5356,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.user.isEmpty { writer.string(10, self.user) }
+      writer.implicitString(10, self.user)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.user != right.user { return false }
@@ -5288,6 +5372,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UnblockUserResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
@@ -5320,6 +5405,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListBlockedUsersRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pageSize = 0
@@ -5349,7 +5435,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(18, self.pageToken) }
+      writer.implicitString(18, self.pageToken)
       if self.pageSize != 0 { writer.int32(8, self.pageSize) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -5370,6 +5456,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListBlockedUsersResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.profiles = []
@@ -5399,7 +5486,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.profiles)
     }
   }
@@ -5412,6 +5499,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreateChatRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.requestId = ""
@@ -5447,7 +5535,7 @@ extension Chat {
       writer.unknown(self.unknownFields)
       writer.list(VencejoProtobuf::Wire.String.self, 26, self.members)
       if let value = self.chat { writer.message(18, value) }
-      if !self.requestId.isEmpty { writer.string(10, self.requestId) }
+      writer.implicitString(10, self.requestId)
     }
   }
 
@@ -5459,6 +5547,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreateChatResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
@@ -5504,6 +5593,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MemberFailure" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.user = ""
@@ -5534,7 +5624,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.status { writer.message(18, value) }
-      if !self.user.isEmpty { writer.string(10, self.user) }
+      writer.implicitString(10, self.user)
     }
   }
 
@@ -5545,6 +5635,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ItemStatus" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.code = 0
@@ -5574,7 +5665,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.message.isEmpty { writer.string(18, self.message) }
+      writer.implicitString(18, self.message)
       if self.code != 0 { writer.int32(8, self.code) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -5594,6 +5685,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetChatRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -5619,7 +5711,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -5636,6 +5728,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetChatResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
@@ -5671,6 +5764,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListChatsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pageSize = 0
@@ -5700,7 +5794,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(18, self.pageToken) }
+      writer.implicitString(18, self.pageToken)
       if self.pageSize != 0 { writer.int32(8, self.pageSize) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -5723,6 +5817,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListChatsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chats = []
@@ -5756,8 +5851,8 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.resumeToken.isEmpty { writer.string(26, self.resumeToken) }
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(26, self.resumeToken)
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.chats)
     }
   }
@@ -5769,6 +5864,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateChatRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
@@ -5802,7 +5898,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(26, self.requestId) }
+      writer.implicitString(26, self.requestId)
       if let value = self.updateMask { writer.message(18, value) }
       if let value = self.chat { writer.message(10, value) }
     }
@@ -5813,6 +5909,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateChatResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
@@ -5849,6 +5946,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeleteChatRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -5882,9 +5980,9 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(26, self.requestId) }
-      if !self.etag.isEmpty { writer.string(18, self.etag) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(26, self.requestId)
+      writer.implicitString(18, self.etag)
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -5904,6 +6002,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeleteChatResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
@@ -5938,6 +6037,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.LeaveChatRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -5971,9 +6071,9 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(26, self.requestId) }
-      if !self.newOwner.isEmpty { writer.string(18, self.newOwner) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(26, self.requestId)
+      writer.implicitString(18, self.newOwner)
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -5993,6 +6093,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.LeaveChatResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
@@ -6027,6 +6128,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ClearChatRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -6064,10 +6166,10 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(34, self.requestId) }
+      writer.implicitString(34, self.requestId)
       if self.keepStarred { writer.bool(24, self.keepStarred) }
       if self.upToSequence != 0 { writer.int64(16, self.upToSequence) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -6090,6 +6192,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ClearChatResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
@@ -6159,6 +6262,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateChatSettingsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(settings: nil, updateMask: nil, unknownFields: .init()))
@@ -6175,6 +6279,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -6213,6 +6318,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateChatSettingsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(settings: nil, unknownFields: .init()))
@@ -6228,6 +6334,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -6241,6 +6348,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListMembersRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
@@ -6274,9 +6382,9 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      writer.implicitString(26, self.pageToken)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -6299,6 +6407,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListMembersResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.members = []
@@ -6333,7 +6442,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.totalSize != 0 { writer.int32(24, self.totalSize) }
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.members)
     }
   }
@@ -6346,6 +6455,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AddMembersRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
@@ -6383,10 +6493,10 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(34, self.requestId) }
+      writer.implicitString(34, self.requestId)
       if self.role.rawValue != 0 { writer.enumeration(24, self.role) }
       writer.list(VencejoProtobuf::Wire.String.self, 18, self.users)
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
   }
 
@@ -6396,6 +6506,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AddMembersResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.members = []
@@ -6437,6 +6548,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateMemberRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.member = nil
@@ -6470,7 +6582,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(26, self.requestId) }
+      writer.implicitString(26, self.requestId)
       if let value = self.updateMask { writer.message(18, value) }
       if let value = self.member { writer.message(10, value) }
     }
@@ -6481,6 +6593,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UpdateMemberResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.member = nil
@@ -6517,6 +6630,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.RemoveMemberRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -6550,9 +6664,9 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(26, self.requestId) }
+      writer.implicitString(26, self.requestId)
       if self.ban { writer.bool(16, self.ban) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -6572,6 +6686,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.RemoveMemberResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
@@ -6605,6 +6720,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreateInviteRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
@@ -6638,9 +6754,9 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(26, self.requestId) }
+      writer.implicitString(26, self.requestId)
       if let value = self.invite { writer.message(18, value) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
   }
 
@@ -6649,6 +6765,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreateInviteResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.invite = nil
@@ -6685,6 +6802,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListInvitesRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
@@ -6718,9 +6836,9 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      writer.implicitString(26, self.pageToken)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -6742,6 +6860,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListInvitesResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.invites = []
@@ -6771,7 +6890,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.invites)
     }
   }
@@ -6781,6 +6900,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.RevokeInviteRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -6806,7 +6926,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -6822,6 +6942,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.RevokeInviteResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
@@ -6854,6 +6975,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.JoinChatRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.inviteCode = ""
@@ -6883,8 +7005,8 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(18, self.requestId) }
-      if !self.inviteCode.isEmpty { writer.string(10, self.inviteCode) }
+      writer.implicitString(18, self.requestId)
+      writer.implicitString(10, self.inviteCode)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.inviteCode != right.inviteCode { return false }
@@ -6904,6 +7026,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.JoinChatResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
@@ -6947,6 +7070,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.JoinRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -6985,9 +7109,9 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.createTime { writer.message(34, value) }
-      if !self.invite.isEmpty { writer.string(26, self.invite) }
-      if !self.user.isEmpty { writer.string(18, self.user) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(26, self.invite)
+      writer.implicitString(18, self.user)
+      writer.implicitString(10, self.name)
     }
   }
 
@@ -6998,6 +7122,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListJoinRequestsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
@@ -7031,9 +7156,9 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      writer.implicitString(26, self.pageToken)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -7055,6 +7180,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListJoinRequestsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.joinRequests = []
@@ -7084,7 +7210,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.joinRequests)
     }
   }
@@ -7095,6 +7221,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AnswerJoinRequestRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -7125,7 +7252,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.approve { writer.bool(16, self.approve) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -7145,6 +7272,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AnswerJoinRequestResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.member = nil
@@ -7204,10 +7332,10 @@ extension Chat {
         writer.unknown(fields.value.unknownFields)
         if let value = fields.value.clientTime { writer.message(50, value) }
         if fields.value.silent { writer.bool(40, fields.value.silent) }
-        if !fields.value.replyTo.isEmpty { writer.string(34, fields.value.replyTo) }
+        writer.implicitString(34, fields.value.replyTo)
         if let value = fields.value.content { writer.message(26, value) }
-        if !fields.value.messageId.isEmpty { writer.string(18, fields.value.messageId) }
-        if !fields.value.parent.isEmpty { writer.string(10, fields.value.parent) }
+        writer.implicitString(18, fields.value.messageId)
+        writer.implicitString(10, fields.value.parent)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -7246,6 +7374,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SendMessageRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(parent: "", messageId: "", content: nil, replyTo: "", silent: false, clientTime: nil, unknownFields: .init()))
@@ -7266,6 +7395,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -7278,6 +7408,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SendMessageResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
@@ -7317,6 +7448,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetMessageRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -7342,7 +7474,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -7359,6 +7491,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetMessageResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
@@ -7398,6 +7531,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListMessagesRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
@@ -7452,9 +7586,9 @@ extension Chat {
       case .firstUnread(let value)?: writer.bool(56, value)
       case .atTime(let value)?: writer.message(66, value)
       }
-      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      writer.implicitString(26, self.pageToken)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
 
     /// Where to start when there is no page_token. Unset: from the newest.
@@ -7484,6 +7618,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListMessagesResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.messages = []
@@ -7522,8 +7657,8 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(34, self.deletedRanges)
-      if !self.newerPageToken.isEmpty { writer.string(26, self.newerPageToken) }
-      if !self.olderPageToken.isEmpty { writer.string(18, self.olderPageToken) }
+      writer.implicitString(26, self.newerPageToken)
+      writer.implicitString(18, self.olderPageToken)
       writer.message(10, self.messages)
     }
   }
@@ -7552,10 +7687,10 @@ extension Chat {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.requestId.isEmpty { writer.string(34, fields.value.requestId) }
-        if !fields.value.etag.isEmpty { writer.string(26, fields.value.etag) }
+        writer.implicitString(34, fields.value.requestId)
+        writer.implicitString(26, fields.value.etag)
         if let value = fields.value.content { writer.message(18, value) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -7583,6 +7718,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.EditMessageRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", content: nil, etag: "", requestId: "", unknownFields: .init()))
@@ -7601,6 +7737,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -7611,6 +7748,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.EditMessageResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
@@ -7649,6 +7787,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeleteMessagesRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
@@ -7686,10 +7825,10 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(34, self.requestId) }
+      writer.implicitString(34, self.requestId)
       if self.scope.rawValue != 0 { writer.enumeration(24, self.scope) }
       writer.message(18, self.ranges)
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
   }
 
@@ -7698,6 +7837,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeleteMessagesResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.deletedCount = 0
@@ -7745,6 +7885,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ForwardMessagesRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.names = []
@@ -7789,6 +7930,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ForwardMessagesResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.messages = []
@@ -7825,6 +7967,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.VotePollRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -7855,7 +7998,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.packed(VencejoProtobuf::Wire.Int32.self, 18, self.optionIds)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
   }
 
@@ -7864,6 +8007,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.VotePollResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
@@ -7899,6 +8043,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetReactionRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = ""
@@ -7928,8 +8073,8 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.emoji.isEmpty { writer.string(18, self.emoji) }
-      if !self.message.isEmpty { writer.string(10, self.message) }
+      writer.implicitString(18, self.emoji)
+      writer.implicitString(10, self.message)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.message != right.message { return false }
@@ -7948,6 +8093,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetReactionResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
@@ -7985,6 +8131,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReactionsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
@@ -8018,9 +8165,9 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      writer.implicitString(26, self.pageToken)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -8042,6 +8189,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReactionsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.reactions = []
@@ -8071,7 +8219,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.reactions)
     }
   }
@@ -8083,6 +8231,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetMessagePinnedRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -8118,7 +8267,7 @@ extension Chat {
       writer.unknown(self.unknownFields)
       if let value = self.ttl { writer.message(26, value) }
       if self.pinned { writer.bool(16, self.pinned) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
   }
 
@@ -8127,6 +8276,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetMessagePinnedResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil
@@ -8162,6 +8312,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetMessageStarredRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -8192,7 +8343,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.starred { writer.bool(16, self.starred) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -8211,6 +8362,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetMessageStarredResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
@@ -8250,6 +8402,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchMessagesRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.query = ""
@@ -8287,10 +8440,10 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(42, self.pageToken) }
+      writer.implicitString(42, self.pageToken)
       if self.pageSize != 0 { writer.int32(32, self.pageSize) }
       writer.list(VencejoProtobuf::Wire.String.self, 18, self.chats)
-      if !self.query.isEmpty { writer.string(10, self.query) }
+      writer.implicitString(10, self.query)
     }
   }
 
@@ -8300,6 +8453,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchMessagesResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.hits = []
@@ -8329,7 +8483,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.hits)
     }
   }
@@ -8341,6 +8495,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SearchHit" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = nil
@@ -8370,7 +8525,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.snippet.isEmpty { writer.string(18, self.snippet) }
+      writer.implicitString(18, self.snippet)
       if let value = self.message { writer.message(10, value) }
     }
   }
@@ -8385,6 +8540,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkReadRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
@@ -8420,7 +8576,7 @@ extension Chat {
       writer.unknown(self.unknownFields)
       if self.`private` { writer.bool(24, self.`private`) }
       if self.upToSequence != 0 { writer.int64(16, self.upToSequence) }
-      if !self.chat.isEmpty { writer.string(10, self.chat) }
+      writer.implicitString(10, self.chat)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.chat != right.chat { return false }
@@ -8442,6 +8598,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkReadResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unread = nil
@@ -8481,6 +8638,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkDeliveredRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.markers = []
@@ -8516,6 +8674,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeliveredMarker" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
@@ -8546,7 +8705,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.upToSequence != 0 { writer.int64(16, self.upToSequence) }
-      if !self.chat.isEmpty { writer.string(10, self.chat) }
+      writer.implicitString(10, self.chat)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.chat != right.chat { return false }
@@ -8564,6 +8723,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkDeliveredResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
@@ -8598,6 +8758,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReceiptsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.parent = ""
@@ -8631,9 +8792,9 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      writer.implicitString(26, self.pageToken)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -8655,6 +8816,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReceiptsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.receipts = []
@@ -8684,7 +8846,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.receipts)
     }
   }
@@ -8693,6 +8855,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetUnreadSummaryRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
@@ -8726,6 +8889,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetUnreadSummaryResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unreadChatCount = 0
@@ -8783,6 +8947,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SendTypingRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = ""
@@ -8813,7 +8978,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.state.rawValue != 0 { writer.enumeration(16, self.state) }
-      if !self.chat.isEmpty { writer.string(10, self.chat) }
+      writer.implicitString(10, self.chat)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.chat != right.chat { return false }
@@ -8831,6 +8996,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SendTypingResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
@@ -8862,6 +9028,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetPresenceRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.state = .init(rawValue: 0)
@@ -8903,6 +9070,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.SetPresenceResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
@@ -8972,6 +9140,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UploadAttachmentRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, unknownFields: .init()))
@@ -8987,6 +9156,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -9012,6 +9182,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.AttachmentUploadHeader" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.uploadId = ""
@@ -9060,9 +9231,9 @@ extension Chat {
       if self.offset != 0 { writer.int64(48, self.offset) }
       if !self.sha256.isEmpty { writer.bytes(42, self.sha256) }
       if self.sizeBytes != 0 { writer.int64(32, self.sizeBytes) }
-      if !self.contentType.isEmpty { writer.string(26, self.contentType) }
-      if !self.fileName.isEmpty { writer.string(18, self.fileName) }
-      if !self.uploadId.isEmpty { writer.string(10, self.uploadId) }
+      writer.implicitString(26, self.contentType)
+      writer.implicitString(18, self.fileName)
+      writer.implicitString(10, self.uploadId)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.uploadId != right.uploadId { return false }
@@ -9089,6 +9260,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.UploadAttachmentResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.attachment = nil
@@ -9123,6 +9295,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetAttachmentUploadRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.uploadId = ""
@@ -9148,7 +9321,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.uploadId.isEmpty { writer.string(10, self.uploadId) }
+      writer.implicitString(10, self.uploadId)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.uploadId != right.uploadId { return false }
@@ -9168,6 +9341,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetAttachmentUploadResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.committedBytes = 0
@@ -9217,6 +9391,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetAttachmentRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -9242,7 +9417,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -9259,6 +9434,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.GetAttachmentResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.attachment = nil
@@ -9296,6 +9472,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DownloadAttachmentRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -9331,7 +9508,7 @@ extension Chat {
       writer.unknown(self.unknownFields)
       if self.limit != 0 { writer.int64(24, self.limit) }
       if self.offset != 0 { writer.int64(16, self.offset) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -9352,6 +9529,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DownloadAttachmentResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.payload = nil
@@ -9403,6 +9581,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListNotificationsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pageSize = 0
@@ -9437,7 +9616,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.unreadOnly { writer.bool(24, self.unreadOnly) }
-      if !self.pageToken.isEmpty { writer.string(18, self.pageToken) }
+      writer.implicitString(18, self.pageToken)
       if self.pageSize != 0 { writer.int32(8, self.pageSize) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -9461,6 +9640,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListNotificationsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.notifications = []
@@ -9495,7 +9675,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.unreadCount != 0 { writer.int32(24, self.unreadCount) }
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.notifications)
     }
   }
@@ -9506,6 +9686,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkNotificationsReadRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.names = []
@@ -9540,6 +9721,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.MarkNotificationsReadResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unreadCount = 0
@@ -9583,6 +9765,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreatePushEndpointRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pushEndpoint = nil
@@ -9612,7 +9795,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(18, self.requestId) }
+      writer.implicitString(18, self.requestId)
       if let value = self.pushEndpoint { writer.message(10, value) }
     }
   }
@@ -9623,6 +9806,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.CreatePushEndpointResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pushEndpoint = nil
@@ -9658,6 +9842,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListPushEndpointsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pageSize = 0
@@ -9687,7 +9872,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(18, self.pageToken) }
+      writer.implicitString(18, self.pageToken)
       if self.pageSize != 0 { writer.int32(8, self.pageSize) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -9708,6 +9893,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListPushEndpointsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pushEndpoints = []
@@ -9737,7 +9923,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.pushEndpoints)
     }
   }
@@ -9747,6 +9933,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeletePushEndpointRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -9772,7 +9959,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -9788,6 +9975,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.DeletePushEndpointResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
@@ -9821,6 +10009,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReportMessageRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -9854,9 +10043,9 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(26, self.requestId) }
-      if !self.reason.isEmpty { writer.string(18, self.reason) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(26, self.requestId)
+      writer.implicitString(18, self.reason)
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -9876,6 +10065,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ReportMessageResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.unknownFields = .init()
@@ -9932,13 +10122,13 @@ extension Chat {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.resolution.isEmpty { writer.string(58, fields.value.resolution) }
+        writer.implicitString(58, fields.value.resolution)
         if let value = fields.value.resolveTime { writer.message(50, value) }
         if let value = fields.value.createTime { writer.message(42, value) }
-        if !fields.value.reason.isEmpty { writer.string(34, fields.value.reason) }
-        if !fields.value.reporter.isEmpty { writer.string(26, fields.value.reporter) }
-        if !fields.value.message.isEmpty { writer.string(18, fields.value.message) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(34, fields.value.reason)
+        writer.implicitString(26, fields.value.reporter)
+        writer.implicitString(18, fields.value.message)
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -9979,6 +10169,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.Report" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", message: "", reporter: "", reason: "", createTime: nil, resolveTime: nil, resolution: "", unknownFields: .init()))
@@ -10000,6 +10191,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -10012,6 +10204,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReportsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.pageSize = 0
@@ -10046,7 +10239,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.includeResolved { writer.bool(24, self.includeResolved) }
-      if !self.pageToken.isEmpty { writer.string(18, self.pageToken) }
+      writer.implicitString(18, self.pageToken)
       if self.pageSize != 0 { writer.int32(8, self.pageSize) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -10069,6 +10262,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ListReportsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.reports = []
@@ -10098,7 +10292,7 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.reports)
     }
   }
@@ -10109,6 +10303,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ResolveReportRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -10138,8 +10333,8 @@ extension Chat {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.resolution.isEmpty { writer.string(18, self.resolution) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(18, self.resolution)
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -10158,6 +10353,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ResolveReportResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.report = nil
@@ -10197,6 +10393,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportChatRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.name = ""
@@ -10237,7 +10434,7 @@ extension Chat {
       if self.includeAttachments { writer.bool(32, self.includeAttachments) }
       if self.afterSequence != 0 { writer.int64(24, self.afterSequence) }
       if self.format.rawValue != 0 { writer.enumeration(16, self.format) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -10261,6 +10458,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportLine" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.line = nil
@@ -10338,6 +10536,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportHeader" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.version = 0
@@ -10390,6 +10589,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportedAttachment" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.attachment = nil
@@ -10437,6 +10637,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportedReactions" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.message = ""
@@ -10467,7 +10668,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(18, self.reactions)
-      if !self.message.isEmpty { writer.string(10, self.message) }
+      writer.implicitString(10, self.message)
     }
   }
 
@@ -10478,6 +10679,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ExportChatResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chunk = []
@@ -10565,6 +10767,7 @@ extension Chat {
     }
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ImportChatRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, unknownFields: .init()))
@@ -10580,6 +10783,7 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -10609,6 +10813,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ImportHeader" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.format = .init(rawValue: 0)
@@ -10655,10 +10860,10 @@ extension Chat {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.utcOffset { writer.message(50, value) }
-      if !self.title.isEmpty { writer.string(42, self.title) }
-      if !self.requestId.isEmpty { writer.string(34, self.requestId) }
+      writer.implicitString(42, self.title)
+      writer.implicitString(34, self.requestId)
       writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.String.self, 26, self.senders)
-      if !self.chat.isEmpty { writer.string(18, self.chat) }
+      writer.implicitString(18, self.chat)
       if self.format.rawValue != 0 { writer.enumeration(8, self.format) }
     }
   }
@@ -10673,6 +10878,7 @@ extension Chat {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.chat.v1.ImportChatResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Chat.chatProto }
     public init() {
       self.chat = nil

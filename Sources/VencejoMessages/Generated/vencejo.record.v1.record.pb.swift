@@ -619,14 +619,14 @@ extension Record {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.etag.isEmpty { writer.string(66, fields.value.etag) }
+        writer.implicitString(66, fields.value.etag)
         if let value = fields.value.updateTime { writer.message(58, value) }
         if let value = fields.value.createTime { writer.message(50, value) }
         if let value = fields.value.limits { writer.message(42, value) }
         writer.list(VencejoProtobuf::Wire.String.self, 34, fields.value.administrators)
         if fields.value.environment.rawValue != 0 { writer.enumeration(24, fields.value.environment) }
-        if !fields.value.displayName.isEmpty { writer.string(18, fields.value.displayName) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(18, fields.value.displayName)
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -673,6 +673,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Container" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", displayName: "", environment: .init(rawValue: 0), administrators: [], limits: nil, createTime: nil, updateTime: nil, etag: "", unknownFields: .init()))
@@ -695,6 +696,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -712,6 +714,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Limits" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.maxOperationsPerRequest = 0
@@ -791,6 +794,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Schema" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.recordTypes = []
@@ -824,7 +828,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.etag.isEmpty { writer.string(26, self.etag) }
+      writer.implicitString(26, self.etag)
       writer.message(18, self.securityRoles)
       writer.message(10, self.recordTypes)
     }
@@ -839,6 +843,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordType" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.recordType = ""
@@ -874,7 +879,7 @@ extension Record {
       writer.unknown(self.unknownFields)
       writer.message(26, self.grants)
       writer.message(18, self.fields)
-      if !self.recordType.isEmpty { writer.string(10, self.recordType) }
+      writer.implicitString(10, self.recordType)
     }
   }
 
@@ -891,6 +896,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Field" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.field = ""
@@ -946,7 +952,7 @@ extension Record {
       if self.queryable { writer.bool(32, self.queryable) }
       if self.list { writer.bool(24, self.list) }
       if self.type.rawValue != 0 { writer.enumeration(16, self.type) }
-      if !self.field.isEmpty { writer.string(10, self.field) }
+      writer.implicitString(10, self.field)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.field != right.field { return false }
@@ -979,6 +985,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Grant" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.role = ""
@@ -1009,7 +1016,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.packed(VencejoProtobuf::Wire.Enum<VencejoMessages::Record.Permission>.self, 18, self.permissions)
-      if !self.role.isEmpty { writer.string(10, self.role) }
+      writer.implicitString(10, self.role)
     }
   }
 
@@ -1020,6 +1027,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.SecurityRole" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.role = ""
@@ -1050,7 +1058,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.list(VencejoProtobuf::Wire.String.self, 18, self.users)
-      if !self.role.isEmpty { writer.string(10, self.role) }
+      writer.implicitString(10, self.role)
     }
   }
 
@@ -1060,6 +1068,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateContainerRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.containerId = ""
@@ -1090,7 +1099,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.container { writer.message(18, value) }
-      if !self.containerId.isEmpty { writer.string(10, self.containerId) }
+      writer.implicitString(10, self.containerId)
     }
   }
 
@@ -1099,6 +1108,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateContainerResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = nil
@@ -1133,6 +1143,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetContainerRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -1158,7 +1169,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -1175,6 +1186,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetContainerResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = nil
@@ -1210,6 +1222,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListContainersRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.pageSize = 0
@@ -1239,7 +1252,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(18, self.pageToken) }
+      writer.implicitString(18, self.pageToken)
       if self.pageSize != 0 { writer.int32(8, self.pageSize) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -1260,6 +1273,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListContainersResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.containers = []
@@ -1289,7 +1303,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.containers)
     }
   }
@@ -1301,6 +1315,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateContainerRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = nil
@@ -1340,6 +1355,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateContainerResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = nil
@@ -1377,6 +1393,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteContainerRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -1411,8 +1428,8 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.force { writer.bool(24, self.force) }
-      if !self.etag.isEmpty { writer.string(18, self.etag) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(18, self.etag)
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -1432,6 +1449,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteContainerResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.unknownFields = .init()
@@ -1466,6 +1484,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetSchemaRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = ""
@@ -1496,7 +1515,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.environment.rawValue != 0 { writer.enumeration(16, self.environment) }
-      if !self.container.isEmpty { writer.string(10, self.container) }
+      writer.implicitString(10, self.container)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.container != right.container { return false }
@@ -1517,6 +1536,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetSchemaResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.schema = nil
@@ -1546,7 +1566,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.schemaText.isEmpty { writer.string(18, self.schemaText) }
+      writer.implicitString(18, self.schemaText)
       if let value = self.schema { writer.message(10, value) }
     }
   }
@@ -1581,14 +1601,14 @@ extension Record {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.etag.isEmpty { writer.string(42, fields.value.etag) }
+        writer.implicitString(42, fields.value.etag)
         if fields.value.validateOnly { writer.bool(32, fields.value.validateOnly) }
         switch fields.value.source {
         case nil: break
         case .schema(let value)?: writer.message(18, value)
         case .schemaText(let value)?: writer.string(26, value)
         }
-        if !fields.value.container.isEmpty { writer.string(10, fields.value.container) }
+        writer.implicitString(10, fields.value.container)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -1616,6 +1636,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateSchemaRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(container: "", source: nil, validateOnly: false, etag: "", unknownFields: .init()))
@@ -1634,6 +1655,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1650,6 +1672,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateSchemaResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.schema = nil
@@ -1694,6 +1717,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.SchemaChange" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.kind = .init(rawValue: 0)
@@ -1736,9 +1760,9 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.destructive { writer.bool(40, self.destructive) }
-      if !self.description.isEmpty { writer.string(34, self.description) }
-      if !self.field.isEmpty { writer.string(26, self.field) }
-      if !self.recordType.isEmpty { writer.string(18, self.recordType) }
+      writer.implicitString(34, self.description)
+      writer.implicitString(26, self.field)
+      writer.implicitString(18, self.recordType)
       if self.kind.rawValue != 0 { writer.enumeration(8, self.kind) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -1765,6 +1789,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeploySchemaRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = ""
@@ -1795,7 +1820,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.validateOnly { writer.bool(16, self.validateOnly) }
-      if !self.container.isEmpty { writer.string(10, self.container) }
+      writer.implicitString(10, self.container)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.container != right.container { return false }
@@ -1814,6 +1839,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeploySchemaResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.changes = []
@@ -1848,6 +1874,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResetDevelopmentRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.container = ""
@@ -1873,7 +1900,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.container.isEmpty { writer.string(10, self.container) }
+      writer.implicitString(10, self.container)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.container != right.container { return false }
@@ -1889,6 +1916,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResetDevelopmentResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.unknownFields = .init()
@@ -1945,13 +1973,13 @@ extension Record {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.etag.isEmpty { writer.string(66, fields.value.etag) }
-        if !fields.value.changeToken.isEmpty { writer.string(58, fields.value.changeToken) }
+        writer.implicitString(66, fields.value.etag)
+        writer.implicitString(58, fields.value.changeToken)
         if let value = fields.value.updateTime { writer.message(50, value) }
         if let value = fields.value.createTime { writer.message(42, value) }
         if let value = fields.value.capabilities { writer.message(26, value) }
-        if !fields.value.owner.isEmpty { writer.string(18, fields.value.owner) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(18, fields.value.owner)
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -1993,6 +2021,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Zone" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", owner: "", capabilities: nil, createTime: nil, updateTime: nil, changeToken: "", etag: "", unknownFields: .init()))
@@ -2014,6 +2043,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2027,6 +2057,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneCapabilities" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.atomic = false
@@ -2114,16 +2145,16 @@ extension Record {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.share.isEmpty { writer.string(82, fields.value.share) }
+        writer.implicitString(82, fields.value.share)
         if let value = fields.value.parent { writer.message(74, value) }
-        if !fields.value.lastModifier.isEmpty { writer.string(66, fields.value.lastModifier) }
-        if !fields.value.creator.isEmpty { writer.string(58, fields.value.creator) }
+        writer.implicitString(66, fields.value.lastModifier)
+        writer.implicitString(58, fields.value.creator)
         if let value = fields.value.updateTime { writer.message(50, value) }
         if let value = fields.value.createTime { writer.message(42, value) }
-        if !fields.value.changeTag.isEmpty { writer.string(34, fields.value.changeTag) }
+        writer.implicitString(34, fields.value.changeTag)
         writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoMessages::Record.Value>.self, 26, fields.value.fields)
-        if !fields.value.recordType.isEmpty { writer.string(18, fields.value.recordType) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(18, fields.value.recordType)
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -2182,6 +2213,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Record" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", recordType: "", fields: [:], changeTag: "", createTime: nil, updateTime: nil, creator: "", lastModifier: "", parent: nil, share: "", unknownFields: .init()))
@@ -2206,6 +2238,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2288,6 +2321,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Value" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(kind: nil, unknownFields: .init()))
@@ -2303,6 +2337,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2327,6 +2362,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListValue" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.values = []
@@ -2367,6 +2403,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Location" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.latitudeDegrees = 0
@@ -2438,6 +2475,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Asset" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.assetId = ""
@@ -2479,11 +2517,11 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.fileName.isEmpty { writer.string(42, self.fileName) }
-      if !self.contentType.isEmpty { writer.string(34, self.contentType) }
+      writer.implicitString(42, self.fileName)
+      writer.implicitString(34, self.contentType)
       if self.sizeBytes != 0 { writer.int64(24, self.sizeBytes) }
       if !self.sha256.isEmpty { writer.bytes(18, self.sha256) }
-      if !self.assetId.isEmpty { writer.string(10, self.assetId) }
+      writer.implicitString(10, self.assetId)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.assetId != right.assetId { return false }
@@ -2511,6 +2549,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Reference" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.record = ""
@@ -2541,7 +2580,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.action.rawValue != 0 { writer.enumeration(16, self.action) }
-      if !self.record.isEmpty { writer.string(10, self.record) }
+      writer.implicitString(10, self.record)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.record != right.record { return false }
@@ -2567,6 +2606,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Query" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.recordType = ""
@@ -2612,7 +2652,7 @@ extension Record {
       case .predicate(let value)?: writer.message(18, value)
       case .filter(let value)?: writer.string(26, value)
       }
-      if !self.recordType.isEmpty { writer.string(10, self.recordType) }
+      writer.implicitString(10, self.recordType)
     }
 
     /// Exactly one of the two, or neither for all records.
@@ -2649,7 +2689,7 @@ extension Record {
         writer.unknown(fields.value.unknownFields)
         if let value = fields.value.relativeTo { writer.message(26, value) }
         if fields.value.descending { writer.bool(16, fields.value.descending) }
-        if !fields.value.field.isEmpty { writer.string(10, fields.value.field) }
+        writer.implicitString(10, fields.value.field)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -2673,6 +2713,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.SortDescriptor" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(field: "", descending: false, relativeTo: nil, unknownFields: .init()))
@@ -2690,6 +2731,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2799,6 +2841,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Predicate" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(kind: nil, unknownFields: .init()))
@@ -2814,6 +2857,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2837,6 +2881,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Compound" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.predicates = []
@@ -2873,6 +2918,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Comparison" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.field = ""
@@ -2908,7 +2954,7 @@ extension Record {
       writer.unknown(self.unknownFields)
       if let value = self.value { writer.message(26, value) }
       if self.comparator.rawValue != 0 { writer.enumeration(16, self.comparator) }
-      if !self.field.isEmpty { writer.string(10, self.field) }
+      writer.implicitString(10, self.field)
     }
   }
 
@@ -2919,6 +2965,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Membership" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.field = ""
@@ -2949,7 +2996,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(18, self.values)
-      if !self.field.isEmpty { writer.string(10, self.field) }
+      writer.implicitString(10, self.field)
     }
   }
 
@@ -2959,6 +3006,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.StringMatch" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.field = ""
@@ -2988,8 +3036,8 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.prefix.isEmpty { writer.string(18, self.prefix) }
-      if !self.field.isEmpty { writer.string(10, self.field) }
+      writer.implicitString(18, self.prefix)
+      writer.implicitString(10, self.field)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.field != right.field { return false }
@@ -3011,6 +3059,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListContains" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.field = ""
@@ -3046,7 +3095,7 @@ extension Record {
       writer.unknown(self.unknownFields)
       if self.all { writer.bool(24, self.all) }
       writer.message(18, self.values)
-      if !self.field.isEmpty { writer.string(10, self.field) }
+      writer.implicitString(10, self.field)
     }
   }
 
@@ -3062,6 +3111,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.TokenSearch" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.tokens = []
@@ -3125,7 +3175,7 @@ extension Record {
         writer.unknown(fields.value.unknownFields)
         if fields.value.radiusMeters.bitPattern != 0 { writer.double(25, fields.value.radiusMeters) }
         if let value = fields.value.center { writer.message(18, value) }
-        if !fields.value.field.isEmpty { writer.string(10, fields.value.field) }
+        writer.implicitString(10, fields.value.field)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -3148,6 +3198,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Distance" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(field: "", center: nil, radiusMeters: 0, unknownFields: .init()))
@@ -3165,6 +3216,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -3175,6 +3227,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FieldPresence" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.field = ""
@@ -3200,7 +3253,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.field.isEmpty { writer.string(10, self.field) }
+      writer.implicitString(10, self.field)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.field != right.field { return false }
@@ -3230,6 +3283,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ModifyRecordsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -3281,11 +3335,11 @@ extension Record {
       writer.unknown(self.unknownFields)
       if self.validateOnly { writer.bool(56, self.validateOnly) }
       if let value = self.desiredKeys { writer.message(50, value) }
-      if !self.requestId.isEmpty { writer.string(42, self.requestId) }
+      writer.implicitString(42, self.requestId)
       if let value = self.atomic { writer.bool(32, value) }
       if self.savePolicy.rawValue != 0 { writer.enumeration(24, self.savePolicy) }
       writer.message(18, self.operations)
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
   }
 
@@ -3294,6 +3348,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FieldSelection" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.fields = []
@@ -3328,6 +3383,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordOperation" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.operation = nil
@@ -3385,6 +3441,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.SaveOperation" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.record = nil
@@ -3434,6 +3491,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteOperation" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -3468,8 +3526,8 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.allowMissing { writer.bool(24, self.allowMissing) }
-      if !self.changeTag.isEmpty { writer.string(18, self.changeTag) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(18, self.changeTag)
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -3495,6 +3553,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ModifyRecordsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.results = []
@@ -3540,6 +3599,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneToken" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zone = ""
@@ -3569,8 +3629,8 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.changeToken.isEmpty { writer.string(18, self.changeToken) }
-      if !self.zone.isEmpty { writer.string(10, self.zone) }
+      writer.implicitString(18, self.changeToken)
+      writer.implicitString(10, self.zone)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.zone != right.zone { return false }
@@ -3589,6 +3649,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.OperationResult" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.result = nil
@@ -3655,6 +3716,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ItemStatus" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.code = 0
@@ -3689,7 +3751,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(26, self.details)
-      if !self.message.isEmpty { writer.string(18, self.message) }
+      writer.implicitString(18, self.message)
       if self.code != 0 { writer.int32(8, self.code) }
     }
   }
@@ -3701,6 +3763,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordConflict" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.serverRecord = nil
@@ -3744,6 +3807,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeletedRecord" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -3783,8 +3847,8 @@ extension Record {
       writer.unknown(self.unknownFields)
       if self.cascaded { writer.bool(32, self.cascaded) }
       if let value = self.deleteTime { writer.message(26, value) }
-      if !self.recordType.isEmpty { writer.string(18, self.recordType) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(18, self.recordType)
+      writer.implicitString(10, self.name)
     }
   }
 
@@ -3794,6 +3858,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetRecordRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -3824,7 +3889,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.desiredKeys { writer.message(18, value) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
   }
 
@@ -3833,6 +3898,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetRecordResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.record = nil
@@ -3870,6 +3936,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.LookupRecordsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -3905,7 +3972,7 @@ extension Record {
       writer.unknown(self.unknownFields)
       if let value = self.desiredKeys { writer.message(26, value) }
       writer.list(VencejoProtobuf::Wire.String.self, 18, self.names)
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
   }
 
@@ -3914,6 +3981,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.LookupRecordsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.results = []
@@ -3972,11 +4040,11 @@ extension Record {
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
         if fields.value.explain { writer.bool(48, fields.value.explain) }
-        if !fields.value.pageToken.isEmpty { writer.string(42, fields.value.pageToken) }
+        writer.implicitString(42, fields.value.pageToken)
         if fields.value.pageSize != 0 { writer.int32(32, fields.value.pageSize) }
         if let value = fields.value.desiredKeys { writer.message(26, value) }
         if let value = fields.value.query { writer.message(18, value) }
-        if !fields.value.parent.isEmpty { writer.string(10, fields.value.parent) }
+        writer.implicitString(10, fields.value.parent)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -4015,6 +4083,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.QueryRecordsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(parent: "", query: nil, desiredKeys: nil, pageSize: 0, pageToken: "", explain: false, unknownFields: .init()))
@@ -4035,6 +4104,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -4052,6 +4122,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.QueryRecordsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.records = []
@@ -4090,8 +4161,8 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.explanation { writer.message(34, value) }
-      if !self.resumeToken.isEmpty { writer.string(26, self.resumeToken) }
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(26, self.resumeToken)
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.records)
     }
   }
@@ -4108,6 +4179,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.QueryExplanation" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.rowsRead = 0
@@ -4153,6 +4225,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.QueryStep" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.statement = ""
@@ -4182,8 +4255,8 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.plan.isEmpty { writer.string(18, self.plan) }
-      if !self.statement.isEmpty { writer.string(10, self.statement) }
+      writer.implicitString(18, self.plan)
+      writer.implicitString(10, self.statement)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.statement != right.statement { return false }
@@ -4206,6 +4279,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CountRecordsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -4241,7 +4315,7 @@ extension Record {
       writer.unknown(self.unknownFields)
       if self.limit != 0 { writer.int64(24, self.limit) }
       if let value = self.query { writer.message(18, value) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
   }
 
@@ -4252,6 +4326,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CountRecordsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.count = 0
@@ -4302,6 +4377,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeletedZone" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -4332,7 +4408,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.reason.rawValue != 0 { writer.enumeration(16, self.reason) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -4357,6 +4433,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FetchDatabaseChangesRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -4391,8 +4468,8 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.pageSize != 0 { writer.int32(24, self.pageSize) }
-      if !self.changeToken.isEmpty { writer.string(18, self.changeToken) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(18, self.changeToken)
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -4418,6 +4495,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FetchDatabaseChangesResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.changedZones = []
@@ -4456,7 +4534,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.moreComing { writer.bool(32, self.moreComing) }
-      if !self.changeToken.isEmpty { writer.string(26, self.changeToken) }
+      writer.implicitString(26, self.changeToken)
       writer.message(18, self.deletedZones)
       writer.message(10, self.changedZones)
     }
@@ -4473,6 +4551,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FetchZoneChangesRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -4517,8 +4596,8 @@ extension Record {
       writer.list(VencejoProtobuf::Wire.String.self, 42, self.recordTypes)
       if self.pageSize != 0 { writer.int32(32, self.pageSize) }
       if let value = self.desiredKeys { writer.message(26, value) }
-      if !self.changeToken.isEmpty { writer.string(18, self.changeToken) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(18, self.changeToken)
+      writer.implicitString(10, self.parent)
     }
   }
 
@@ -4532,6 +4611,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FetchZoneChangesResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.changes = []
@@ -4569,9 +4649,9 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.lastRequestId.isEmpty { writer.string(34, self.lastRequestId) }
+      writer.implicitString(34, self.lastRequestId)
       if self.moreComing { writer.bool(24, self.moreComing) }
-      if !self.changeToken.isEmpty { writer.string(18, self.changeToken) }
+      writer.implicitString(18, self.changeToken)
       writer.message(10, self.changes)
     }
   }
@@ -4581,6 +4661,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordChange" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.change = nil
@@ -4674,6 +4755,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.UploadAssetRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, unknownFields: .init()))
@@ -4689,6 +4771,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -4711,6 +4794,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AssetUploadHeader" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.uploadId = ""
@@ -4759,9 +4843,9 @@ extension Record {
       if self.offset != 0 { writer.int64(56, self.offset) }
       if !self.sha256.isEmpty { writer.bytes(50, self.sha256) }
       if self.sizeBytes != 0 { writer.int64(40, self.sizeBytes) }
-      if !self.contentType.isEmpty { writer.string(34, self.contentType) }
-      if !self.fileName.isEmpty { writer.string(26, self.fileName) }
-      if !self.uploadId.isEmpty { writer.string(18, self.uploadId) }
+      writer.implicitString(34, self.contentType)
+      writer.implicitString(26, self.fileName)
+      writer.implicitString(18, self.uploadId)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.uploadId != right.uploadId { return false }
@@ -4824,6 +4908,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.UploadAssetResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(asset: nil, expireTime: nil, unknownFields: .init()))
@@ -4840,6 +4925,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -4850,6 +4936,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetAssetUploadRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.uploadId = ""
@@ -4875,7 +4962,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.uploadId.isEmpty { writer.string(18, self.uploadId) }
+      writer.implicitString(18, self.uploadId)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.uploadId != right.uploadId { return false }
@@ -4941,6 +5028,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetAssetUploadResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(committedBytes: 0, complete: false, asset: nil, expireTime: nil, unknownFields: .init()))
@@ -4959,6 +5047,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -4976,6 +5065,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DownloadAssetRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.record = ""
@@ -5020,8 +5110,8 @@ extension Record {
       if self.limit != 0 { writer.int64(40, self.limit) }
       if self.offset != 0 { writer.int64(32, self.offset) }
       if self.listIndex != 0 { writer.int32(24, self.listIndex) }
-      if !self.field.isEmpty { writer.string(18, self.field) }
-      if !self.record.isEmpty { writer.string(10, self.record) }
+      writer.implicitString(18, self.field)
+      writer.implicitString(10, self.record)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.record != right.record { return false }
@@ -5046,6 +5136,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DownloadAssetResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.payload = nil
@@ -5096,6 +5187,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetUsageRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -5121,7 +5213,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -5145,6 +5237,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetUsageResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.recordCount = 0
@@ -5223,6 +5316,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.Participant" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.user = ""
@@ -5268,7 +5362,7 @@ extension Record {
       if self.acceptanceStatus.rawValue != 0 { writer.enumeration(40, self.acceptanceStatus) }
       if self.permission.rawValue != 0 { writer.enumeration(32, self.permission) }
       if self.role.rawValue != 0 { writer.enumeration(24, self.role) }
-      if !self.user.isEmpty { writer.string(10, self.user) }
+      writer.implicitString(10, self.user)
     }
   }
 
@@ -5313,14 +5407,14 @@ extension Record {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.owner.isEmpty { writer.string(114, fields.value.owner) }
+        writer.implicitString(114, fields.value.owner)
         if let value = fields.value.linkExpireTime { writer.message(106, value) }
-        if !fields.value.etag.isEmpty { writer.string(98, fields.value.etag) }
+        writer.implicitString(98, fields.value.etag)
         if let value = fields.value.updateTime { writer.message(90, value) }
         if let value = fields.value.createTime { writer.message(82, value) }
-        if !fields.value.link.isEmpty { writer.string(74, fields.value.link) }
-        if !fields.value.shareType.isEmpty { writer.string(66, fields.value.shareType) }
-        if !fields.value.title.isEmpty { writer.string(50, fields.value.title) }
+        writer.implicitString(74, fields.value.link)
+        writer.implicitString(66, fields.value.shareType)
+        writer.implicitString(50, fields.value.title)
         writer.message(42, fields.value.participants)
         if fields.value.publicPermission.rawValue != 0 { writer.enumeration(32, fields.value.publicPermission) }
         switch fields.value.scope {
@@ -5328,7 +5422,7 @@ extension Record {
         case .zone(let value)?: writer.string(18, value)
         case .rootRecord(let value)?: writer.string(26, value)
         }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -5394,6 +5488,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Share" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", scope: nil, publicPermission: .init(rawValue: 0), participants: [], title: "", shareType: "", link: "", createTime: nil, updateTime: nil, etag: "", linkExpireTime: nil, owner: "", unknownFields: .init()))
@@ -5420,6 +5515,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -5441,6 +5537,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateShareRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -5471,7 +5568,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.share { writer.message(18, value) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
   }
 
@@ -5480,6 +5577,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateShareResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.share = nil
@@ -5514,6 +5612,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetShareRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -5539,7 +5638,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -5556,6 +5655,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetShareResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.share = nil
@@ -5594,6 +5694,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListSharesRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -5627,9 +5728,9 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      writer.implicitString(26, self.pageToken)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -5651,6 +5752,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListSharesResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.shares = []
@@ -5680,7 +5782,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.shares)
     }
   }
@@ -5694,6 +5796,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateShareRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.share = nil
@@ -5733,6 +5836,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.UpdateShareResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.share = nil
@@ -5768,6 +5872,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteShareRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -5797,8 +5902,8 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.etag.isEmpty { writer.string(18, self.etag) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(18, self.etag)
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -5816,6 +5921,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteShareResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.unknownFields = .init()
@@ -5847,6 +5953,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResolveShareLinkRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.link = ""
@@ -5872,7 +5979,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.link.isEmpty { writer.string(10, self.link) }
+      writer.implicitString(10, self.link)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.link != right.link { return false }
@@ -5897,6 +6004,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResolveShareLinkResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.share = ""
@@ -5946,13 +6054,13 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.zone.isEmpty { writer.string(58, self.zone) }
-      if !self.rootRecord.isEmpty { writer.string(50, self.rootRecord) }
+      writer.implicitString(58, self.zone)
+      writer.implicitString(50, self.rootRecord)
       if self.acceptanceStatus.rawValue != 0 { writer.enumeration(40, self.acceptanceStatus) }
       if self.permission.rawValue != 0 { writer.enumeration(32, self.permission) }
-      if !self.owner.isEmpty { writer.string(26, self.owner) }
-      if !self.title.isEmpty { writer.string(18, self.title) }
-      if !self.share.isEmpty { writer.string(10, self.share) }
+      writer.implicitString(26, self.owner)
+      writer.implicitString(18, self.title)
+      writer.implicitString(10, self.share)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.share != right.share { return false }
@@ -5983,6 +6091,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AcceptShareRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.link = ""
@@ -6012,8 +6121,8 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(18, self.name) }
-      if !self.link.isEmpty { writer.string(10, self.link) }
+      writer.implicitString(18, self.name)
+      writer.implicitString(10, self.link)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.link != right.link { return false }
@@ -6032,6 +6141,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AcceptShareResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.share = nil
@@ -6110,7 +6220,7 @@ extension Record {
         case .zone(let value)?: writer.message(26, value)
         case .database(let value)?: writer.message(34, value)
         }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -6138,6 +6248,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Subscription" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", kind: nil, notificationInfo: nil, createTime: nil, unknownFields: .init()))
@@ -6156,6 +6267,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -6196,7 +6308,7 @@ extension Record {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.zone.isEmpty { writer.string(34, fields.value.zone) }
+        writer.implicitString(34, fields.value.zone)
         if fields.value.firesOnce { writer.bool(24, fields.value.firesOnce) }
         writer.packed(VencejoProtobuf::Wire.Enum<VencejoMessages::Record.FiresOn>.self, 18, fields.value.firesOn)
         if let value = fields.value.query { writer.message(10, value) }
@@ -6229,6 +6341,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.QuerySubscription" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(query: nil, firesOn: [], firesOnce: false, zone: "", unknownFields: .init()))
@@ -6247,6 +6360,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -6260,6 +6374,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneSubscription" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zone = ""
@@ -6289,8 +6404,8 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.recordType.isEmpty { writer.string(18, self.recordType) }
-      if !self.zone.isEmpty { writer.string(10, self.zone) }
+      writer.implicitString(18, self.recordType)
+      writer.implicitString(10, self.zone)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.zone != right.zone { return false }
@@ -6311,6 +6426,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DatabaseSubscription" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.recordType = ""
@@ -6336,7 +6452,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.recordType.isEmpty { writer.string(10, self.recordType) }
+      writer.implicitString(10, self.recordType)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.recordType != right.recordType { return false }
@@ -6382,15 +6498,15 @@ extension Record {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.httpHookUri.isEmpty { writer.string(74, fields.value.httpHookUri) }
+        writer.implicitString(74, fields.value.httpHookUri)
         if fields.value.silent { writer.bool(64, fields.value.silent) }
-        if !fields.value.collapseField.isEmpty { writer.string(58, fields.value.collapseField) }
-        if !fields.value.category.isEmpty { writer.string(50, fields.value.category) }
-        if !fields.value.sound.isEmpty { writer.string(42, fields.value.sound) }
+        writer.implicitString(58, fields.value.collapseField)
+        writer.implicitString(50, fields.value.category)
+        writer.implicitString(42, fields.value.sound)
         if fields.value.incrementsBadge { writer.bool(32, fields.value.incrementsBadge) }
         writer.list(VencejoProtobuf::Wire.String.self, 26, fields.value.desiredKeys)
-        if !fields.value.body.isEmpty { writer.string(18, fields.value.body) }
-        if !fields.value.title.isEmpty { writer.string(10, fields.value.title) }
+        writer.implicitString(18, fields.value.body)
+        writer.implicitString(10, fields.value.title)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -6448,6 +6564,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.NotificationInfo" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(title: "", body: "", desiredKeys: [], incrementsBadge: false, sound: "", category: "", collapseField: "", silent: false, httpHookUri: "", unknownFields: .init()))
@@ -6471,6 +6588,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -6516,18 +6634,18 @@ extension Record {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.zone.isEmpty { writer.string(98, fields.value.zone) }
-        if !fields.value.actor.isEmpty { writer.string(90, fields.value.actor) }
+        writer.implicitString(98, fields.value.zone)
+        writer.implicitString(90, fields.value.actor)
         if let value = fields.value.fireTime { writer.message(82, value) }
         if fields.value.badge != 0 { writer.int32(72, fields.value.badge) }
-        if !fields.value.body.isEmpty { writer.string(66, fields.value.body) }
-        if !fields.value.title.isEmpty { writer.string(58, fields.value.title) }
+        writer.implicitString(66, fields.value.body)
+        writer.implicitString(58, fields.value.title)
         writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<VencejoMessages::Record.Value>.self, 50, fields.value.fields)
-        if !fields.value.recordType.isEmpty { writer.string(42, fields.value.recordType) }
-        if !fields.value.record.isEmpty { writer.string(34, fields.value.record) }
+        writer.implicitString(42, fields.value.recordType)
+        writer.implicitString(34, fields.value.record)
         if fields.value.reason.rawValue != 0 { writer.enumeration(24, fields.value.reason) }
-        if !fields.value.subscription.isEmpty { writer.string(18, fields.value.subscription) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(18, fields.value.subscription)
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -6589,6 +6707,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.Firing" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", subscription: "", reason: .init(rawValue: 0), record: "", recordType: "", fields: [:], title: "", body: "", badge: 0, fireTime: nil, actor: "", zone: "", unknownFields: .init()))
@@ -6615,6 +6734,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -6631,6 +6751,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateSubscriptionRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -6668,10 +6789,10 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.signingSecret.isEmpty { writer.string(34, self.signingSecret) }
+      writer.implicitString(34, self.signingSecret)
       if let value = self.subscription { writer.message(26, value) }
-      if !self.subscriptionId.isEmpty { writer.string(18, self.subscriptionId) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(18, self.subscriptionId)
+      writer.implicitString(10, self.parent)
     }
   }
 
@@ -6682,6 +6803,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateSubscriptionResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.subscription = nil
@@ -6711,7 +6833,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.signingSecret.isEmpty { writer.string(18, self.signingSecret) }
+      writer.implicitString(18, self.signingSecret)
       if let value = self.subscription { writer.message(10, value) }
     }
   }
@@ -6721,6 +6843,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetSubscriptionRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -6746,7 +6869,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -6763,6 +6886,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetSubscriptionResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.subscription = nil
@@ -6798,6 +6922,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListSubscriptionsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -6823,7 +6948,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -6840,6 +6965,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListSubscriptionsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.subscriptions = []
@@ -6875,6 +7001,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteSubscriptionRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -6905,7 +7032,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.allowMissing { writer.bool(16, self.allowMissing) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -6923,6 +7050,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteSubscriptionResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.unknownFields = .init()
@@ -6960,6 +7088,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListFiringsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -6993,9 +7122,9 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.changeToken.isEmpty { writer.string(26, self.changeToken) }
+      writer.implicitString(26, self.changeToken)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -7019,6 +7148,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListFiringsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.firings = []
@@ -7058,7 +7188,7 @@ extension Record {
       writer.unknown(self.unknownFields)
       if self.badge != 0 { writer.int32(32, self.badge) }
       if self.moreComing { writer.bool(24, self.moreComing) }
-      if !self.changeToken.isEmpty { writer.string(18, self.changeToken) }
+      writer.implicitString(18, self.changeToken)
       writer.message(10, self.firings)
     }
   }
@@ -7072,6 +7202,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AcknowledgeFiringsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -7105,9 +7236,9 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.changeToken.isEmpty { writer.string(26, self.changeToken) }
+      writer.implicitString(26, self.changeToken)
       writer.list(VencejoProtobuf::Wire.String.self, 18, self.names)
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
   }
 
@@ -7116,6 +7247,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AcknowledgeFiringsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.badge = 0
@@ -7184,9 +7316,9 @@ extension Record {
         if let value = fields.value.heartbeatInterval { writer.message(50, value) }
         if let value = fields.value.desiredKeys { writer.message(42, value) }
         if fields.value.includeSnapshot { writer.bool(32, fields.value.includeSnapshot) }
-        if !fields.value.resumeToken.isEmpty { writer.string(26, fields.value.resumeToken) }
+        writer.implicitString(26, fields.value.resumeToken)
         writer.message(18, fields.value.targets)
-        if !fields.value.parent.isEmpty { writer.string(10, fields.value.parent) }
+        writer.implicitString(10, fields.value.parent)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -7224,6 +7356,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.SubscribeRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(parent: "", targets: [], resumeToken: "", includeSnapshot: false, desiredKeys: nil, heartbeatInterval: nil, unknownFields: .init()))
@@ -7244,6 +7377,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -7256,6 +7390,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.SubscribeTarget" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.targetId = 0
@@ -7425,7 +7560,7 @@ extension Record {
         writer.packed(VencejoProtobuf::Wire.Int32.self, 42, fields.value.targetIds)
         if fields.value.historical { writer.bool(32, fields.value.historical) }
         if let value = fields.value.commitTime { writer.message(26, value) }
-        if !fields.value.resumeToken.isEmpty { writer.string(10, fields.value.resumeToken) }
+        writer.implicitString(10, fields.value.resumeToken)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -7457,6 +7592,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.SubscribeResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(resumeToken: "", commitTime: nil, historical: false, targetIds: [], event: nil, unknownFields: .init()))
@@ -7476,6 +7612,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -7504,6 +7641,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordMatchedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.record = nil
@@ -7537,7 +7675,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.requestId.isEmpty { writer.string(26, self.requestId) }
+      writer.implicitString(26, self.requestId)
       if self.reason.rawValue != 0 { writer.enumeration(16, self.reason) }
       if let value = self.record { writer.message(10, value) }
     }
@@ -7549,6 +7687,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordUnmatchedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -7574,7 +7713,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -7591,6 +7730,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.RecordDeletedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.record = nil
@@ -7625,6 +7765,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneChangedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zone = nil
@@ -7659,6 +7800,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.FiringEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.firing = nil
@@ -7693,6 +7835,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ZoneDeletedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zone = nil
@@ -7727,6 +7870,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CaughtUpEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.replayedEventCount = 0
@@ -7769,6 +7913,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.HeartbeatEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.serverTime = nil
@@ -7803,6 +7948,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ResetEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.reason = .init(rawValue: 0)
@@ -7846,6 +7992,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ClosingEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.reason = .init(rawValue: 0)
@@ -7888,6 +8035,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.TargetFailedEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.targetId = 0
@@ -7930,6 +8078,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateZoneRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -7964,8 +8113,8 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.zone { writer.message(26, value) }
-      if !self.zoneId.isEmpty { writer.string(18, self.zoneId) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(18, self.zoneId)
+      writer.implicitString(10, self.parent)
     }
   }
 
@@ -7974,6 +8123,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.CreateZoneResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zone = nil
@@ -8008,6 +8158,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetZoneRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -8033,7 +8184,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -8050,6 +8201,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.GetZoneResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zone = nil
@@ -8086,6 +8238,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListZonesRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -8119,9 +8272,9 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      writer.implicitString(26, self.pageToken)
       if self.pageSize != 0 { writer.int32(16, self.pageSize) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -8143,6 +8296,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ListZonesResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.zones = []
@@ -8172,7 +8326,7 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.nextPageToken.isEmpty { writer.string(18, self.nextPageToken) }
+      writer.implicitString(18, self.nextPageToken)
       writer.message(10, self.zones)
     }
   }
@@ -8183,6 +8337,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteZoneRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.name = ""
@@ -8212,8 +8367,8 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.etag.isEmpty { writer.string(18, self.etag) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(18, self.etag)
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -8231,6 +8386,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.DeleteZoneResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.unknownFields = .init()
@@ -8268,6 +8424,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ExportRecordsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -8301,9 +8458,9 @@ extension Record {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.pageToken.isEmpty { writer.string(26, self.pageToken) }
+      writer.implicitString(26, self.pageToken)
       if self.includeAssets { writer.bool(16, self.includeAssets) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -8374,6 +8531,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.ExportRecordsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, unknownFields: .init()))
@@ -8389,6 +8547,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -8409,6 +8568,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.AssetPart" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.asset = nil
@@ -8452,6 +8612,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ExportProgress" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.exportedCount = 0
@@ -8486,7 +8647,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.done { writer.bool(24, self.done) }
-      if !self.pageToken.isEmpty { writer.string(18, self.pageToken) }
+      writer.implicitString(18, self.pageToken)
       if self.exportedCount != 0 { writer.int64(8, self.exportedCount) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -8559,6 +8720,7 @@ extension Record {
     }
 
     public static var messageName: Swift::String { "vencejo.record.v1.ImportRecordsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, unknownFields: .init()))
@@ -8574,6 +8736,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -8599,6 +8762,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ImportHeader" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.parent = ""
@@ -8639,7 +8803,7 @@ extension Record {
       if self.validateOnly { writer.bool(32, self.validateOnly) }
       if self.preserveSystemFields { writer.bool(24, self.preserveSystemFields) }
       if self.savePolicy.rawValue != 0 { writer.enumeration(16, self.savePolicy) }
-      if !self.parent.isEmpty { writer.string(10, self.parent) }
+      writer.implicitString(10, self.parent)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.parent != right.parent { return false }
@@ -8667,6 +8831,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ImportRecordsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.importedCount = 0
@@ -8718,6 +8883,7 @@ extension Record {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.record.v1.ImportFailure" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoMessages::Record.recordProto }
     public init() {
       self.record = ""
@@ -8748,7 +8914,7 @@ extension Record {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.status { writer.message(18, value) }
-      if !self.record.isEmpty { writer.string(10, self.record) }
+      writer.implicitString(10, self.record)
     }
   }
 }

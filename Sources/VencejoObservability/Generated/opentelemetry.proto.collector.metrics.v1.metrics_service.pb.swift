@@ -31,6 +31,7 @@ extension OTLPMetricsCollector {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetricsCollector.metricsServiceProto }
     init() {
       self.resourceMetrics = []
@@ -65,6 +66,7 @@ extension OTLPMetricsCollector {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceResponse" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetricsCollector.metricsServiceProto }
     init() {
       self.partialSuccess = nil
@@ -100,6 +102,7 @@ extension OTLPMetricsCollector {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.collector.metrics.v1.ExportMetricsPartialSuccess" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetricsCollector.metricsServiceProto }
     init() {
       self.rejectedDataPoints = 0
@@ -129,7 +132,7 @@ extension OTLPMetricsCollector {
     @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.errorMessage.isEmpty { writer.string(18, self.errorMessage) }
+      writer.implicitString(18, self.errorMessage)
       if self.rejectedDataPoints != 0 { writer.int64(8, self.rejectedDataPoints) }
     }
     static func == (left: Self, right: Self) -> Swift::Bool {

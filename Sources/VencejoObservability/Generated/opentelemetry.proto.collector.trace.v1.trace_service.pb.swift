@@ -31,6 +31,7 @@ extension OTLPTraceCollector {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTraceCollector.traceServiceProto }
     init() {
       self.resourceSpans = []
@@ -65,6 +66,7 @@ extension OTLPTraceCollector {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.collector.trace.v1.ExportTraceServiceResponse" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTraceCollector.traceServiceProto }
     init() {
       self.partialSuccess = nil
@@ -100,6 +102,7 @@ extension OTLPTraceCollector {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.collector.trace.v1.ExportTracePartialSuccess" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTraceCollector.traceServiceProto }
     init() {
       self.rejectedSpans = 0
@@ -129,7 +132,7 @@ extension OTLPTraceCollector {
     @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.errorMessage.isEmpty { writer.string(18, self.errorMessage) }
+      writer.implicitString(18, self.errorMessage)
       if self.rejectedSpans != 0 { writer.int64(8, self.rejectedSpans) }
     }
     static func == (left: Self, right: Self) -> Swift::Bool {

@@ -27,6 +27,7 @@ extension OTLPCommon {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.common.v1.AnyValue" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPCommon.commonProto }
     init() {
       self.value = nil
@@ -81,6 +82,7 @@ extension OTLPCommon {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.common.v1.KeyValue" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPCommon.commonProto }
     init() {
       self.key = ""
@@ -111,7 +113,7 @@ extension OTLPCommon {
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.value { writer.message(18, value) }
-      if !self.key.isEmpty { writer.string(10, self.key) }
+      writer.implicitString(10, self.key)
     }
   }
 
@@ -122,6 +124,7 @@ extension OTLPCommon {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.common.v1.InstrumentationScope" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPCommon.commonProto }
     init() {
       self.name = ""
@@ -151,8 +154,8 @@ extension OTLPCommon {
     @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.version.isEmpty { writer.string(18, self.version) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(18, self.version)
+      writer.implicitString(10, self.name)
     }
     static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }

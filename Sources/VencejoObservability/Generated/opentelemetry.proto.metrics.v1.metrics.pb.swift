@@ -60,6 +60,7 @@ extension OTLPMetrics {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.ResourceMetrics" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
     init() {
       self.resource = nil
@@ -100,6 +101,7 @@ extension OTLPMetrics {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.ScopeMetrics" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
     init() {
       self.scope = nil
@@ -143,6 +145,7 @@ extension OTLPMetrics {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.Metric" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
     init() {
       self.name = ""
@@ -203,9 +206,9 @@ extension OTLPMetrics {
       case .sum(let value)?: writer.message(58, value)
       case .histogram(let value)?: writer.message(74, value)
       }
-      if !self.unit.isEmpty { writer.string(26, self.unit) }
-      if !self.description.isEmpty { writer.string(18, self.description) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(26, self.unit)
+      writer.implicitString(18, self.description)
+      writer.implicitString(10, self.name)
     }
 
     enum Data: VencejoProtobuf::OneofValue {
@@ -220,6 +223,7 @@ extension OTLPMetrics {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.Gauge" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
     init() {
       self.dataPoints = []
@@ -256,6 +260,7 @@ extension OTLPMetrics {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.Sum" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
     init() {
       self.dataPoints = []
@@ -301,6 +306,7 @@ extension OTLPMetrics {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.Histogram" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
     init() {
       self.dataPoints = []
@@ -343,6 +349,7 @@ extension OTLPMetrics {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.NumberDataPoint" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
     init() {
       self.startTimeUnixNano = 0
@@ -410,6 +417,7 @@ extension OTLPMetrics {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.metrics.v1.HistogramDataPoint" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPMetrics.metricsProto }
     init() {
       self.startTimeUnixNano = 0

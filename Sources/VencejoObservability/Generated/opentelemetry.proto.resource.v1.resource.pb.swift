@@ -24,6 +24,7 @@ extension OTLPResource {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.resource.v1.Resource" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPResource.resourceProto }
     init() {
       self.attributes = []

@@ -39,6 +39,7 @@ extension OTLPTrace {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.trace.v1.ResourceSpans" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTrace.traceProto }
     init() {
       self.resource = nil
@@ -79,6 +80,7 @@ extension OTLPTrace {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.trace.v1.ScopeSpans" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTrace.traceProto }
     init() {
       self.scope = nil
@@ -157,9 +159,9 @@ extension OTLPTrace {
         if fields.value.endTimeUnixNano != 0 { writer.fixedUInt64(65, fields.value.endTimeUnixNano) }
         if fields.value.startTimeUnixNano != 0 { writer.fixedUInt64(57, fields.value.startTimeUnixNano) }
         if fields.value.kind.rawValue != 0 { writer.enumeration(48, fields.value.kind) }
-        if !fields.value.name.isEmpty { writer.string(42, fields.value.name) }
+        writer.implicitString(42, fields.value.name)
         if !fields.value.parentSpanId.isEmpty { writer.bytes(34, fields.value.parentSpanId) }
-        if !fields.value.traceState.isEmpty { writer.string(26, fields.value.traceState) }
+        writer.implicitString(26, fields.value.traceState)
         if !fields.value.spanId.isEmpty { writer.bytes(18, fields.value.spanId) }
         if !fields.value.traceId.isEmpty { writer.bytes(10, fields.value.traceId) }
       }
@@ -222,6 +224,7 @@ extension OTLPTrace {
     }
 
     static var messageName: Swift::String { "opentelemetry.proto.trace.v1.Span" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTrace.traceProto }
     init() {
       self.storage = VencejoProtobuf::Boxed(Storage(traceId: [], spanId: [], traceState: "", parentSpanId: [], name: "", kind: .init(rawValue: 0), startTimeUnixNano: 0, endTimeUnixNano: 0, attributes: [], status: nil, flags: 0, unknownFields: .init()))
@@ -247,6 +250,7 @@ extension OTLPTrace {
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -271,6 +275,7 @@ extension OTLPTrace {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "opentelemetry.proto.trace.v1.Status" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoObservability::OTLPTrace.traceProto }
     init() {
       self.message = ""
@@ -301,7 +306,7 @@ extension OTLPTrace {
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.code.rawValue != 0 { writer.enumeration(24, self.code) }
-      if !self.message.isEmpty { writer.string(18, self.message) }
+      writer.implicitString(18, self.message)
     }
     static func == (left: Self, right: Self) -> Swift::Bool {
       if left.message != right.message { return false }

@@ -133,6 +133,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Any" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.anyProto }
     public init() {
       self.typeUrl = ""
@@ -163,7 +164,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if !self.value.isEmpty { writer.bytes(18, self.value) }
-      if !self.typeUrl.isEmpty { writer.string(10, self.typeUrl) }
+      writer.implicitString(10, self.typeUrl)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.typeUrl != right.typeUrl { return false }

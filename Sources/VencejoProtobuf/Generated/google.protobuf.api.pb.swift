@@ -65,10 +65,10 @@ extension Google {
         if fields.value.syntax.rawValue != 0 { writer.enumeration(56, fields.value.syntax) }
         writer.message(50, fields.value.mixins)
         if let value = fields.value.sourceContext { writer.message(42, value) }
-        if !fields.value.version.isEmpty { writer.string(34, fields.value.version) }
+        writer.implicitString(34, fields.value.version)
         writer.message(26, fields.value.options)
         writer.message(18, fields.value.methods)
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -134,6 +134,7 @@ extension Google {
     }
 
     public static var messageName: Swift::String { "google.protobuf.Api" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.apiProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", methods: [], options: [], version: "", sourceContext: nil, mixins: [], syntax: .init(rawValue: 0), unknownFields: .init()))
@@ -155,6 +156,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -179,6 +181,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Method" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.apiProto }
     public init() {
       self.name = ""
@@ -231,10 +234,10 @@ extension Google {
       if self.syntax.rawValue != 0 { writer.enumeration(56, self.syntax) }
       writer.message(50, self.options)
       if self.responseStreaming { writer.bool(40, self.responseStreaming) }
-      if !self.responseTypeUrl.isEmpty { writer.string(34, self.responseTypeUrl) }
+      writer.implicitString(34, self.responseTypeUrl)
       if self.requestStreaming { writer.bool(24, self.requestStreaming) }
-      if !self.requestTypeUrl.isEmpty { writer.string(18, self.requestTypeUrl) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(18, self.requestTypeUrl)
+      writer.implicitString(10, self.name)
     }
   }
 
@@ -325,6 +328,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Mixin" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.apiProto }
     public init() {
       self.name = ""
@@ -354,8 +358,8 @@ extension Google {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.root.isEmpty { writer.string(18, self.root) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(18, self.root)
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }

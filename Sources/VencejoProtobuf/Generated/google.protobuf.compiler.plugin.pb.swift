@@ -34,6 +34,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.compiler.Version" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.pluginProto }
     public init() {
       self.major = nil
@@ -107,6 +108,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.compiler.CodeGeneratorRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.pluginProto }
     public init() {
       self.fileToGenerate = []
@@ -175,6 +177,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.compiler.CodeGeneratorResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.pluginProto }
     public init() {
       self.error = nil
@@ -253,6 +256,7 @@ extension VencejoProtobuf::Google.CodeGeneratorResponse {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.compiler.CodeGeneratorResponse.File" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.pluginProto }
     public init() {
       self.name = nil

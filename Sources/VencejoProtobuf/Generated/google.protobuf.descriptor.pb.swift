@@ -246,6 +246,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FileDescriptorSet" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.file = []
@@ -405,6 +406,7 @@ extension Google {
     }
 
     public static var messageName: Swift::String { "google.protobuf.FileDescriptorProto" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: nil, package: nil, dependency: [], publicDependency: [], weakDependency: [], optionDependency: [], messageType: [], enumType: [], service: [], extension: [], options: nil, sourceCodeInfo: nil, syntax: nil, edition: nil, unknownFields: .init()))
@@ -433,6 +435,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -551,6 +554,7 @@ extension Google {
     }
 
     public static var messageName: Swift::String { "google.protobuf.DescriptorProto" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: nil, field: [], extension: [], nestedType: [], enumType: [], extensionRange: [], oneofDecl: [], options: nil, reservedRange: [], reservedName: [], visibility: nil, unknownFields: .init()))
@@ -576,6 +580,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -601,6 +606,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.ExtensionRangeOptions" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.uninterpretedOption = []
@@ -774,6 +780,7 @@ extension Google {
     }
 
     public static var messageName: Swift::String { "google.protobuf.FieldDescriptorProto" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: nil, number: nil, label: nil, type: nil, typeName: nil, extendee: nil, defaultValue: nil, oneofIndex: nil, jsonName: nil, options: nil, proto3Optional: nil, unknownFields: .init()))
@@ -799,6 +806,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -901,6 +909,7 @@ extension Google {
     }
 
     public static var messageName: Swift::String { "google.protobuf.OneofDescriptorProto" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: nil, options: nil, unknownFields: .init()))
@@ -917,6 +926,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -938,6 +948,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.EnumDescriptorProto" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.name = nil
@@ -1006,6 +1017,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.EnumValueDescriptorProto" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.name = nil
@@ -1098,6 +1110,7 @@ extension Google {
     }
 
     public static var messageName: Swift::String { "google.protobuf.ServiceDescriptorProto" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: nil, method: [], options: nil, unknownFields: .init()))
@@ -1115,6 +1128,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1195,6 +1209,7 @@ extension Google {
     }
 
     public static var messageName: Swift::String { "google.protobuf.MethodDescriptorProto" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: nil, inputType: nil, outputType: nil, options: nil, clientStreaming: nil, serverStreaming: nil, unknownFields: .init()))
@@ -1215,6 +1230,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1406,6 +1422,7 @@ extension Google {
     }
 
     public static var messageName: Swift::String { "google.protobuf.FileOptions" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(javaPackage: nil, javaOuterClassname: nil, javaMultipleFiles: nil, javaGenerateEqualsAndHash: nil, javaStringCheckUtf8: nil, optimizeFor: nil, goPackage: nil, ccGenericServices: nil, javaGenericServices: nil, pyGenericServices: nil, deprecated: nil, ccEnableArenas: nil, objcClassPrefix: nil, csharpNamespace: nil, swiftPrefix: nil, phpClassPrefix: nil, phpNamespace: nil, phpMetadataNamespace: nil, rubyPackage: nil, features: nil, uninterpretedOption: [], unknownFields: .init()))
@@ -1441,6 +1458,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1570,6 +1588,7 @@ extension Google {
     }
 
     public static var messageName: Swift::String { "google.protobuf.MessageOptions" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(messageSetWireFormat: nil, noStandardDescriptorAccessor: nil, deprecated: nil, mapEntry: nil, deprecatedLegacyJsonFieldConflicts: nil, features: nil, uninterpretedOption: [], unknownFields: .init()))
@@ -1591,6 +1610,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1736,6 +1756,7 @@ extension Google {
     }
 
     public static var messageName: Swift::String { "google.protobuf.FieldOptions" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(ctype: nil, packed: nil, jstype: nil, lazy: nil, unverifiedLazy: nil, deprecated: nil, weak: nil, debugRedact: nil, retention: nil, targets: [], editionDefaults: [], features: nil, featureSupport: nil, uninterpretedOption: [], unknownFields: .init()))
@@ -1764,6 +1785,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1881,6 +1903,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.OneofOptions" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.features = nil
@@ -1983,6 +2006,7 @@ extension Google {
     }
 
     public static var messageName: Swift::String { "google.protobuf.EnumOptions" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(allowAlias: nil, deprecated: nil, deprecatedLegacyJsonFieldConflicts: nil, features: nil, uninterpretedOption: [], unknownFields: .init()))
@@ -2002,6 +2026,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2077,6 +2102,7 @@ extension Google {
     }
 
     public static var messageName: Swift::String { "google.protobuf.EnumValueOptions" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(deprecated: nil, features: nil, debugRedact: nil, featureSupport: nil, uninterpretedOption: [], unknownFields: .init()))
@@ -2096,6 +2122,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2120,6 +2147,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.ServiceOptions" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.features = nil
@@ -2176,6 +2204,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.MethodOptions" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.deprecated = nil
@@ -2261,6 +2290,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.UninterpretedOption" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.name = []
@@ -2339,6 +2369,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FeatureSet" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.fieldPresence = nil
@@ -2568,6 +2599,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FeatureSetDefaults" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.defaults = []
@@ -2613,6 +2645,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.SourceCodeInfo" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.location = []
@@ -2648,6 +2681,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.GeneratedCodeInfo" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.annotation = []
@@ -2727,6 +2761,7 @@ extension VencejoProtobuf::Google.DescriptorProto {
     }
 
     public static var messageName: Swift::String { "google.protobuf.DescriptorProto.ExtensionRange" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(start: nil, end: nil, options: nil, unknownFields: .init()))
@@ -2744,6 +2779,7 @@ extension VencejoProtobuf::Google.DescriptorProto {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2761,6 +2797,7 @@ extension VencejoProtobuf::Google.DescriptorProto {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.DescriptorProto.ReservedRange" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.start = nil
@@ -2817,6 +2854,7 @@ extension VencejoProtobuf::Google.ExtensionRangeOptions {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.ExtensionRangeOptions.Declaration" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.number = nil
@@ -2891,6 +2929,7 @@ extension VencejoProtobuf::Google.EnumDescriptorProto {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.EnumDescriptorProto.EnumReservedRange" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.start = nil
@@ -2944,6 +2983,7 @@ extension VencejoProtobuf::Google.FieldOptions {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FieldOptions.EditionDefault" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.edition = nil
@@ -2998,6 +3038,7 @@ extension VencejoProtobuf::Google.FieldOptions {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FieldOptions.FeatureSupport" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.editionIntroduced = nil
@@ -3072,6 +3113,7 @@ extension VencejoProtobuf::Google.UninterpretedOption {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.UninterpretedOption.NamePart" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.namePart = nil
@@ -3129,6 +3171,7 @@ extension VencejoProtobuf::Google.FeatureSet {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FeatureSet.VisibilityFeature" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.unknownFields = .init()
@@ -3180,6 +3223,7 @@ extension VencejoProtobuf::Google.FeatureSet {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.FeatureSet.ProtoLimitsFeature" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.unknownFields = .init()
@@ -3274,6 +3318,7 @@ extension VencejoProtobuf::Google.FeatureSetDefaults {
     }
 
     public static var messageName: Swift::String { "google.protobuf.FeatureSetDefaults.FeatureSetEditionDefault" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(edition: nil, overridableFeatures: nil, fixedFeatures: nil, unknownFields: .init()))
@@ -3291,6 +3336,7 @@ extension VencejoProtobuf::Google.FeatureSetDefaults {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -3308,6 +3354,7 @@ extension VencejoProtobuf::Google.SourceCodeInfo {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.SourceCodeInfo.Location" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.path = []
@@ -3369,6 +3416,7 @@ extension VencejoProtobuf::Google.GeneratedCodeInfo {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.GeneratedCodeInfo.Annotation" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.descriptorProto }
     public init() {
       self.path = []

@@ -23,6 +23,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.SourceContext" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.sourceContextProto }
     public init() {
       self.fileName = ""
@@ -48,7 +49,7 @@ extension Google {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.fileName.isEmpty { writer.string(10, self.fileName) }
+      writer.implicitString(10, self.fileName)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.fileName != right.fileName { return false }

@@ -48,6 +48,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Struct" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.structProto }
     public init() {
       self.fields = [:]
@@ -89,6 +90,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Value" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.structProto }
     public init() {
       self.kind = nil
@@ -166,6 +168,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.ListValue" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.structProto }
     public init() {
       self.values = []

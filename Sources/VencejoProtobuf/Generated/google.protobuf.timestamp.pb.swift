@@ -118,6 +118,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Timestamp" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.timestampProto }
     public init() {
       self.seconds = 0

@@ -65,6 +65,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Type" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.typeProto }
     public init() {
       self.name = ""
@@ -115,7 +116,7 @@ extension Google {
       writer.message(34, self.options)
       writer.list(VencejoProtobuf::Wire.String.self, 26, self.oneofs)
       writer.message(18, self.fields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
   }
 
@@ -156,13 +157,13 @@ extension Google {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.defaultValue.isEmpty { writer.string(90, fields.value.defaultValue) }
-        if !fields.value.jsonName.isEmpty { writer.string(82, fields.value.jsonName) }
+        writer.implicitString(90, fields.value.defaultValue)
+        writer.implicitString(82, fields.value.jsonName)
         writer.message(74, fields.value.options)
         if fields.value.packed { writer.bool(64, fields.value.packed) }
         if fields.value.oneofIndex != 0 { writer.int32(56, fields.value.oneofIndex) }
-        if !fields.value.typeUrl.isEmpty { writer.string(50, fields.value.typeUrl) }
-        if !fields.value.name.isEmpty { writer.string(34, fields.value.name) }
+        writer.implicitString(50, fields.value.typeUrl)
+        writer.implicitString(34, fields.value.name)
         if fields.value.number != 0 { writer.int32(24, fields.value.number) }
         if fields.value.cardinality.rawValue != 0 { writer.enumeration(16, fields.value.cardinality) }
         if fields.value.kind.rawValue != 0 { writer.enumeration(8, fields.value.kind) }
@@ -228,6 +229,7 @@ extension Google {
     }
 
     public static var messageName: Swift::String { "google.protobuf.Field" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.typeProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(kind: .init(rawValue: 0), cardinality: .init(rawValue: 0), number: 0, name: "", typeUrl: "", oneofIndex: 0, packed: false, options: [], jsonName: "", defaultValue: "", unknownFields: .init()))
@@ -252,6 +254,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -334,6 +337,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Enum" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.typeProto }
     public init() {
       self.name = ""
@@ -379,7 +383,7 @@ extension Google {
       if let value = self.sourceContext { writer.message(34, value) }
       writer.message(26, self.options)
       writer.message(18, self.enumvalue)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
   }
 
@@ -394,6 +398,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.EnumValue" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.typeProto }
     public init() {
       self.name = ""
@@ -429,7 +434,7 @@ extension Google {
       writer.unknown(self.unknownFields)
       writer.message(26, self.options)
       if self.number != 0 { writer.int32(16, self.number) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
   }
 
@@ -449,6 +454,7 @@ extension Google {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.protobuf.Option" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoProtobuf::Google.typeProto }
     public init() {
       self.name = ""
@@ -479,7 +485,7 @@ extension Google {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.value { writer.message(18, value) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
   }
 }

@@ -47,6 +47,7 @@ extension GoogleRPC {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.ErrorInfo" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.reason = ""
@@ -81,8 +82,8 @@ extension GoogleRPC {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.String.self, 26, self.metadata)
-      if !self.domain.isEmpty { writer.string(18, self.domain) }
-      if !self.reason.isEmpty { writer.string(10, self.reason) }
+      writer.implicitString(18, self.domain)
+      writer.implicitString(10, self.reason)
     }
   }
 
@@ -93,6 +94,7 @@ extension GoogleRPC {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.RetryInfo" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.retryDelay = nil
@@ -130,6 +132,7 @@ extension GoogleRPC {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.DebugInfo" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.stackEntries = []
@@ -159,7 +162,7 @@ extension GoogleRPC {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.detail.isEmpty { writer.string(18, self.detail) }
+      writer.implicitString(18, self.detail)
       writer.list(VencejoProtobuf::Wire.String.self, 10, self.stackEntries)
     }
   }
@@ -170,6 +173,7 @@ extension GoogleRPC {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.QuotaFailure" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.violations = []
@@ -205,6 +209,7 @@ extension GoogleRPC {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.PreconditionFailure" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.violations = []
@@ -240,6 +245,7 @@ extension GoogleRPC {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.BadRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.fieldViolations = []
@@ -277,6 +283,7 @@ extension GoogleRPC {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.RequestInfo" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.requestId = ""
@@ -306,8 +313,8 @@ extension GoogleRPC {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.servingData.isEmpty { writer.string(18, self.servingData) }
-      if !self.requestId.isEmpty { writer.string(10, self.requestId) }
+      writer.implicitString(18, self.servingData)
+      writer.implicitString(10, self.requestId)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.requestId != right.requestId { return false }
@@ -331,6 +338,7 @@ extension GoogleRPC {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.ResourceInfo" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.resourceType = ""
@@ -368,10 +376,10 @@ extension GoogleRPC {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.description.isEmpty { writer.string(34, self.description) }
-      if !self.owner.isEmpty { writer.string(26, self.owner) }
-      if !self.resourceName.isEmpty { writer.string(18, self.resourceName) }
-      if !self.resourceType.isEmpty { writer.string(10, self.resourceType) }
+      writer.implicitString(34, self.description)
+      writer.implicitString(26, self.owner)
+      writer.implicitString(18, self.resourceName)
+      writer.implicitString(10, self.resourceType)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.resourceType != right.resourceType { return false }
@@ -395,6 +403,7 @@ extension GoogleRPC {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.Help" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.links = []
@@ -432,6 +441,7 @@ extension GoogleRPC {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.LocalizedMessage" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.locale = ""
@@ -461,8 +471,8 @@ extension GoogleRPC {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.message.isEmpty { writer.string(18, self.message) }
-      if !self.locale.isEmpty { writer.string(10, self.locale) }
+      writer.implicitString(18, self.message)
+      writer.implicitString(10, self.locale)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.locale != right.locale { return false }
@@ -486,6 +496,7 @@ extension VencejoRPC::GoogleRPC.QuotaFailure {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.QuotaFailure.Violation" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.subject = ""
@@ -515,8 +526,8 @@ extension VencejoRPC::GoogleRPC.QuotaFailure {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.description.isEmpty { writer.string(18, self.description) }
-      if !self.subject.isEmpty { writer.string(10, self.subject) }
+      writer.implicitString(18, self.description)
+      writer.implicitString(10, self.subject)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.subject != right.subject { return false }
@@ -542,6 +553,7 @@ extension VencejoRPC::GoogleRPC.PreconditionFailure {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.PreconditionFailure.Violation" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.type = ""
@@ -575,9 +587,9 @@ extension VencejoRPC::GoogleRPC.PreconditionFailure {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.description.isEmpty { writer.string(26, self.description) }
-      if !self.subject.isEmpty { writer.string(18, self.subject) }
-      if !self.type.isEmpty { writer.string(10, self.type) }
+      writer.implicitString(26, self.description)
+      writer.implicitString(18, self.subject)
+      writer.implicitString(10, self.type)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.type != right.type { return false }
@@ -620,9 +632,9 @@ extension VencejoRPC::GoogleRPC.BadRequest {
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
         if let value = fields.value.localizedMessage { writer.message(34, value) }
-        if !fields.value.reason.isEmpty { writer.string(26, fields.value.reason) }
-        if !fields.value.description.isEmpty { writer.string(18, fields.value.description) }
-        if !fields.value.field.isEmpty { writer.string(10, fields.value.field) }
+        writer.implicitString(26, fields.value.reason)
+        writer.implicitString(18, fields.value.description)
+        writer.implicitString(10, fields.value.field)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -653,6 +665,7 @@ extension VencejoRPC::GoogleRPC.BadRequest {
     }
 
     public static var messageName: Swift::String { "google.rpc.BadRequest.FieldViolation" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(field: "", description: "", reason: "", localizedMessage: nil, unknownFields: .init()))
@@ -671,6 +684,7 @@ extension VencejoRPC::GoogleRPC.BadRequest {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -684,6 +698,7 @@ extension VencejoRPC::GoogleRPC.Help {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.Help.Link" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.errorDetailsProto }
     public init() {
       self.description = ""
@@ -713,8 +728,8 @@ extension VencejoRPC::GoogleRPC.Help {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.url.isEmpty { writer.string(18, self.url) }
-      if !self.description.isEmpty { writer.string(10, self.description) }
+      writer.implicitString(18, self.url)
+      writer.implicitString(10, self.description)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.description != right.description { return false }

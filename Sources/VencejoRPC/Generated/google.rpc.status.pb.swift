@@ -27,6 +27,7 @@ extension GoogleRPC {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "google.rpc.Status" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GoogleRPC.statusProto }
     public init() {
       self.code = 0
@@ -61,7 +62,7 @@ extension GoogleRPC {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(26, self.details)
-      if !self.message.isEmpty { writer.string(18, self.message) }
+      writer.implicitString(18, self.message)
       if self.code != 0 { writer.int32(8, self.code) }
     }
   }

@@ -114,6 +114,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ChannelRef" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.channelId = 0
@@ -143,7 +144,7 @@ extension GRPCChannelz {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(18, self.name) }
+      writer.implicitString(18, self.name)
       if self.channelId != 0 { writer.int64(8, self.channelId) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -164,6 +165,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.SubchannelRef" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.subchannelId = 0
@@ -193,7 +195,7 @@ extension GRPCChannelz {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(66, self.name) }
+      writer.implicitString(66, self.name)
       if self.subchannelId != 0 { writer.int64(56, self.subchannelId) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -214,6 +216,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.SocketRef" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.socketId = 0
@@ -243,7 +246,7 @@ extension GRPCChannelz {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(34, self.name) }
+      writer.implicitString(34, self.name)
       if self.socketId != 0 { writer.int64(24, self.socketId) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -264,6 +267,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ServerRef" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.serverId = 0
@@ -293,7 +297,7 @@ extension GRPCChannelz {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(50, self.name) }
+      writer.implicitString(50, self.name)
       if self.serverId != 0 { writer.int64(40, self.serverId) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -318,6 +322,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Channel" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.ref = nil
@@ -377,6 +382,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Subchannel" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.ref = nil
@@ -431,6 +437,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ChannelConnectivityState" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.state = .init(rawValue: 0)
@@ -516,7 +523,7 @@ extension GRPCChannelz {
         if fields.value.callsSucceeded != 0 { writer.int64(40, fields.value.callsSucceeded) }
         if fields.value.callsStarted != 0 { writer.int64(32, fields.value.callsStarted) }
         if let value = fields.value.trace { writer.message(26, value) }
-        if !fields.value.target.isEmpty { writer.string(18, fields.value.target) }
+        writer.implicitString(18, fields.value.target)
         if let value = fields.value.state { writer.message(10, value) }
       }
     }
@@ -559,6 +566,7 @@ extension GRPCChannelz {
     }
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ChannelData" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(state: nil, target: "", trace: nil, callsStarted: 0, callsSucceeded: 0, callsFailed: 0, lastCallStartedTimestamp: nil, unknownFields: .init()))
@@ -580,6 +588,7 @@ extension GRPCChannelz {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -627,7 +636,7 @@ extension GRPCChannelz {
         }
         if let value = fields.value.timestamp { writer.message(26, value) }
         if fields.value.severity.rawValue != 0 { writer.enumeration(16, fields.value.severity) }
-        if !fields.value.description.isEmpty { writer.string(10, fields.value.description) }
+        writer.implicitString(10, fields.value.description)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -655,6 +664,7 @@ extension GRPCChannelz {
     }
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ChannelTraceEvent" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(description: "", severity: .init(rawValue: 0), timestamp: nil, childRef: nil, unknownFields: .init()))
@@ -673,6 +683,7 @@ extension GRPCChannelz {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -703,6 +714,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ChannelTrace" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.numEventsLogged = 0
@@ -749,6 +761,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Server" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.ref = nil
@@ -849,6 +862,7 @@ extension GRPCChannelz {
     }
 
     public static var messageName: Swift::String { "grpc.channelz.v1.ServerData" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(trace: nil, callsStarted: 0, callsSucceeded: 0, callsFailed: 0, lastCallStartedTimestamp: nil, unknownFields: .init()))
@@ -868,6 +882,7 @@ extension GRPCChannelz {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -902,7 +917,7 @@ extension GRPCChannelz {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.remoteName.isEmpty { writer.string(50, fields.value.remoteName) }
+        writer.implicitString(50, fields.value.remoteName)
         if let value = fields.value.security { writer.message(42, value) }
         if let value = fields.value.remote { writer.message(34, value) }
         if let value = fields.value.local { writer.message(26, value) }
@@ -943,6 +958,7 @@ extension GRPCChannelz {
     }
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Socket" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(ref: nil, data: nil, local: nil, remote: nil, security: nil, remoteName: "", unknownFields: .init()))
@@ -963,6 +979,7 @@ extension GRPCChannelz {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1089,6 +1106,7 @@ extension GRPCChannelz {
     }
 
     public static var messageName: Swift::String { "grpc.channelz.v1.SocketData" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(streamsStarted: 0, streamsSucceeded: 0, streamsFailed: 0, messagesSent: 0, messagesReceived: 0, keepAlivesSent: 0, lastLocalStreamCreatedTimestamp: nil, lastRemoteStreamCreatedTimestamp: nil, lastMessageSentTimestamp: nil, lastMessageReceivedTimestamp: nil, localFlowControlWindow: nil, remoteFlowControlWindow: nil, option: [], unknownFields: .init()))
@@ -1116,6 +1134,7 @@ extension GRPCChannelz {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1126,6 +1145,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Address" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.address = nil
@@ -1188,6 +1208,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Security" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.model = nil
@@ -1244,6 +1265,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.SocketOption" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.name = ""
@@ -1278,8 +1300,8 @@ extension GRPCChannelz {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.additional { writer.message(26, value) }
-      if !self.value.isEmpty { writer.string(18, self.value) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(18, self.value)
+      writer.implicitString(10, self.name)
     }
   }
 
@@ -1289,6 +1311,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetTopChannelsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.startChannelId = 0
@@ -1340,6 +1363,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetTopChannelsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.channel = []
@@ -1380,6 +1404,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetServersRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.startServerId = 0
@@ -1430,6 +1455,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetServersResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.server = []
@@ -1471,6 +1497,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetServerSocketsRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.serverId = 0
@@ -1528,6 +1555,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetServerSocketsResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.socketRef = []
@@ -1567,6 +1595,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetChannelRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.channelId = 0
@@ -1609,6 +1638,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetChannelResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.channel = nil
@@ -1643,6 +1673,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetSubchannelRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.subchannelId = 0
@@ -1685,6 +1716,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetSubchannelResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.subchannel = nil
@@ -1719,6 +1751,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetSocketRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.socketId = 0
@@ -1761,6 +1794,7 @@ extension GRPCChannelz {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.GetSocketResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.socket = nil
@@ -1799,6 +1833,7 @@ extension VencejoRPC::GRPCChannelz.Address {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Address.TcpIpAddress" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.ipAddress = []
@@ -1848,6 +1883,7 @@ extension VencejoRPC::GRPCChannelz.Address {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Address.UdsAddress" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.filename = ""
@@ -1873,7 +1909,7 @@ extension VencejoRPC::GRPCChannelz.Address {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.filename.isEmpty { writer.string(10, self.filename) }
+      writer.implicitString(10, self.filename)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.filename != right.filename { return false }
@@ -1891,6 +1927,7 @@ extension VencejoRPC::GRPCChannelz.Address {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Address.OtherAddress" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.name = ""
@@ -1921,7 +1958,7 @@ extension VencejoRPC::GRPCChannelz.Address {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.value { writer.message(18, value) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
   }
 }
@@ -1935,6 +1972,7 @@ extension VencejoRPC::GRPCChannelz.Security {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Security.Tls" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.cipherSuite = nil
@@ -1991,6 +2029,7 @@ extension VencejoRPC::GRPCChannelz.Security {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.channelz.v1.Security.OtherSecurity" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCChannelz.channelzProto }
     public init() {
       self.name = ""
@@ -2021,7 +2060,7 @@ extension VencejoRPC::GRPCChannelz.Security {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.value { writer.message(18, value) }
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
   }
 }

@@ -32,6 +32,7 @@ extension GRPCHealth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.health.v1.HealthCheckRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCHealth.healthProto }
     public init() {
       self.service = ""
@@ -57,7 +58,7 @@ extension GRPCHealth {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.service.isEmpty { writer.string(10, self.service) }
+      writer.implicitString(10, self.service)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.service != right.service { return false }
@@ -74,6 +75,7 @@ extension GRPCHealth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.health.v1.HealthCheckResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCHealth.healthProto }
     public init() {
       self.status = .init(rawValue: 0)
@@ -127,6 +129,7 @@ extension GRPCHealth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.health.v1.HealthListRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCHealth.healthProto }
     public init() {
       self.unknownFields = .init()
@@ -159,6 +162,7 @@ extension GRPCHealth {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.health.v1.HealthListResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCHealth.healthProto }
     public init() {
       self.statuses = [:]

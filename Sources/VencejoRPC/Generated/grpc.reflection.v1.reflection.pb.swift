@@ -46,6 +46,7 @@ extension GRPCReflection {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1.ServerReflectionRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflection.reflectionProto }
     public init() {
       self.host = ""
@@ -92,7 +93,7 @@ extension GRPCReflection {
       case .allExtensionNumbersOfType(let value)?: writer.string(50, value)
       case .listServices(let value)?: writer.string(58, value)
       }
-      if !self.host.isEmpty { writer.string(10, self.host) }
+      writer.implicitString(10, self.host)
     }
 
     public enum MessageRequest: VencejoProtobuf::OneofValue {
@@ -117,6 +118,7 @@ extension GRPCReflection {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1.ExtensionRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflection.reflectionProto }
     public init() {
       self.containingType = ""
@@ -147,7 +149,7 @@ extension GRPCReflection {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.extensionNumber != 0 { writer.int32(16, self.extensionNumber) }
-      if !self.containingType.isEmpty { writer.string(10, self.containingType) }
+      writer.implicitString(10, self.containingType)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.containingType != right.containingType { return false }
@@ -215,7 +217,7 @@ extension GRPCReflection {
         case .errorResponse(let value)?: writer.message(58, value)
         }
         if let value = fields.value.originalRequest { writer.message(18, value) }
-        if !fields.value.validHost.isEmpty { writer.string(10, fields.value.validHost) }
+        writer.implicitString(10, fields.value.validHost)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -238,6 +240,7 @@ extension GRPCReflection {
     }
 
     public static var messageName: Swift::String { "grpc.reflection.v1.ServerReflectionResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflection.reflectionProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(validHost: "", originalRequest: nil, messageResponse: nil, unknownFields: .init()))
@@ -255,6 +258,7 @@ extension GRPCReflection {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -274,6 +278,7 @@ extension GRPCReflection {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1.FileDescriptorResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflection.reflectionProto }
     public init() {
       self.fileDescriptorProto = []
@@ -310,6 +315,7 @@ extension GRPCReflection {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1.ExtensionNumberResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflection.reflectionProto }
     public init() {
       self.baseTypeName = ""
@@ -340,7 +346,7 @@ extension GRPCReflection {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.packed(VencejoProtobuf::Wire.Int32.self, 18, self.extensionNumber)
-      if !self.baseTypeName.isEmpty { writer.string(10, self.baseTypeName) }
+      writer.implicitString(10, self.baseTypeName)
     }
   }
 
@@ -349,6 +355,7 @@ extension GRPCReflection {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1.ListServiceResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflection.reflectionProto }
     public init() {
       self.service = []
@@ -384,6 +391,7 @@ extension GRPCReflection {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1.ServiceResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflection.reflectionProto }
     public init() {
       self.name = ""
@@ -409,7 +417,7 @@ extension GRPCReflection {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -428,6 +436,7 @@ extension GRPCReflection {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1.ErrorResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflection.reflectionProto }
     public init() {
       self.errorCode = 0
@@ -457,7 +466,7 @@ extension GRPCReflection {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.errorMessage.isEmpty { writer.string(18, self.errorMessage) }
+      writer.implicitString(18, self.errorMessage)
       if self.errorCode != 0 { writer.int32(8, self.errorCode) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {

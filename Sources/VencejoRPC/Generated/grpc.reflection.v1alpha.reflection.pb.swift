@@ -47,6 +47,7 @@ extension GRPCReflectionAlpha {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ServerReflectionRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
     public init() {
       self.host = ""
@@ -93,7 +94,7 @@ extension GRPCReflectionAlpha {
       case .allExtensionNumbersOfType(let value)?: writer.string(50, value)
       case .listServices(let value)?: writer.string(58, value)
       }
-      if !self.host.isEmpty { writer.string(10, self.host) }
+      writer.implicitString(10, self.host)
     }
 
     public enum MessageRequest: VencejoProtobuf::OneofValue {
@@ -118,6 +119,7 @@ extension GRPCReflectionAlpha {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ExtensionRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
     public init() {
       self.containingType = ""
@@ -148,7 +150,7 @@ extension GRPCReflectionAlpha {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.extensionNumber != 0 { writer.int32(16, self.extensionNumber) }
-      if !self.containingType.isEmpty { writer.string(10, self.containingType) }
+      writer.implicitString(10, self.containingType)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.containingType != right.containingType { return false }
@@ -216,7 +218,7 @@ extension GRPCReflectionAlpha {
         case .errorResponse(let value)?: writer.message(58, value)
         }
         if let value = fields.value.originalRequest { writer.message(18, value) }
-        if !fields.value.validHost.isEmpty { writer.string(10, fields.value.validHost) }
+        writer.implicitString(10, fields.value.validHost)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -239,6 +241,7 @@ extension GRPCReflectionAlpha {
     }
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ServerReflectionResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(validHost: "", originalRequest: nil, messageResponse: nil, unknownFields: .init()))
@@ -256,6 +259,7 @@ extension GRPCReflectionAlpha {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -275,6 +279,7 @@ extension GRPCReflectionAlpha {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.FileDescriptorResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
     public init() {
       self.fileDescriptorProto = []
@@ -311,6 +316,7 @@ extension GRPCReflectionAlpha {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ExtensionNumberResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
     public init() {
       self.baseTypeName = ""
@@ -341,7 +347,7 @@ extension GRPCReflectionAlpha {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.packed(VencejoProtobuf::Wire.Int32.self, 18, self.extensionNumber)
-      if !self.baseTypeName.isEmpty { writer.string(10, self.baseTypeName) }
+      writer.implicitString(10, self.baseTypeName)
     }
   }
 
@@ -350,6 +356,7 @@ extension GRPCReflectionAlpha {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ListServiceResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
     public init() {
       self.service = []
@@ -385,6 +392,7 @@ extension GRPCReflectionAlpha {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ServiceResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
     public init() {
       self.name = ""
@@ -410,7 +418,7 @@ extension GRPCReflectionAlpha {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.name.isEmpty { writer.string(10, self.name) }
+      writer.implicitString(10, self.name)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.name != right.name { return false }
@@ -429,6 +437,7 @@ extension GRPCReflectionAlpha {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.reflection.v1alpha.ErrorResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { VencejoRPC::GRPCReflectionAlpha.reflectionProto }
     public init() {
       self.errorCode = 0
@@ -458,7 +467,7 @@ extension GRPCReflectionAlpha {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.errorMessage.isEmpty { writer.string(18, self.errorMessage) }
+      writer.implicitString(18, self.errorMessage)
       if self.errorCode != 0 { writer.int32(8, self.errorCode) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {

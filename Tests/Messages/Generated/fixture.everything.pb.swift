@@ -154,7 +154,7 @@ extension Fixture {
         writer.unknown(fields.value.unknownFields)
         if fields.value.colorValue.rawValue != 0 { writer.enumeration(128, fields.value.colorValue) }
         if !fields.value.bytesValue.isEmpty { writer.bytes(122, fields.value.bytesValue) }
-        if !fields.value.stringValue.isEmpty { writer.string(114, fields.value.stringValue) }
+        writer.implicitString(114, fields.value.stringValue)
         if fields.value.boolValue { writer.bool(104, fields.value.boolValue) }
         if fields.value.sfixed64Value != 0 { writer.fixedInt64(97, fields.value.sfixed64Value) }
         if fields.value.sfixed32Value != 0 { writer.fixedInt32(93, fields.value.sfixed32Value) }
@@ -242,6 +242,7 @@ extension Fixture {
     }
 
     public static var messageName: Swift::String { "fixture.Scalars" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(doubleValue: 0, floatValue: 0, int32Value: 0, int64Value: 0, uint32Value: 0, uint64Value: 0, sint32Value: 0, sint64Value: 0, fixed32Value: 0, fixed64Value: 0, sfixed32Value: 0, sfixed64Value: 0, boolValue: false, stringValue: "", bytesValue: [], colorValue: .init(rawValue: 0), unknownFields: .init()))
@@ -272,6 +273,7 @@ extension Fixture {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -292,6 +294,7 @@ extension Fixture {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.Optionals" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
     public init() {
       self.doubleValue = nil
@@ -532,6 +535,7 @@ extension Fixture {
     }
 
     public static var messageName: Swift::String { "fixture.Lists" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(doubles: [], floats: [], int32s: [], int64s: [], uint32s: [], uint64s: [], sint32s: [], sint64s: [], fixed32s: [], fixed64s: [], sfixed32s: [], sfixed64s: [], bools: [], strings: [], bytes: [], colors: [], scalars: [], unpackedInt32s: [], unpackedFixed64s: [], unpackedColors: [], unknownFields: .init()))
@@ -566,6 +570,7 @@ extension Fixture {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -583,6 +588,7 @@ extension Fixture {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.Maps" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
     public init() {
       self.stringToString = [:]
@@ -711,7 +717,7 @@ extension Fixture {
         }
         writer.message(26, fields.value.children)
         if let value = fields.value.left { writer.message(18, value) }
-        if !fields.value.label.isEmpty { writer.string(10, fields.value.label) }
+        writer.implicitString(10, fields.value.label)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -751,6 +757,7 @@ extension Fixture {
     }
 
     public static var messageName: Swift::String { "fixture.Tree" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(label: "", left: nil, children: [], content: nil, named: [:], numbers: [], last: 0, unknownFields: .init()))
@@ -772,6 +779,7 @@ extension Fixture {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -856,6 +864,7 @@ extension Fixture {
     }
 
     public static var messageName: Swift::String { "fixture.Everything" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(scalars: nil, optionals: nil, lists: nil, maps: nil, tree: nil, wellKnown: nil, unknownFields: .init()))
@@ -876,6 +885,7 @@ extension Fixture {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1047,6 +1057,7 @@ extension Fixture {
     }
 
     public static var messageName: Swift::String { "fixture.WellKnown" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(timestamp: nil, duration: nil, fieldMask: nil, any: nil, empty: nil, struct: nil, value: nil, listValue: nil, nullValue: .init(rawValue: 0), doubleWrapper: nil, floatWrapper: nil, int64Wrapper: nil, uint64Wrapper: nil, int32Wrapper: nil, uint32Wrapper: nil, boolWrapper: nil, stringWrapper: nil, bytesWrapper: nil, timestamps: [], values: [:], unknownFields: .init()))
@@ -1081,6 +1092,7 @@ extension Fixture {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1093,6 +1105,7 @@ extension Fixture {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.Sparse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Fixture.everythingProto }
     public init() {
       self.int64Value = 0
@@ -1122,7 +1135,7 @@ extension Fixture {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.stringValue.isEmpty { writer.string(114, self.stringValue) }
+      writer.implicitString(114, self.stringValue)
       if self.int64Value != 0 { writer.int64(32, self.int64Value) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {

@@ -148,6 +148,7 @@ extension Grouped {
     }
 
     public static var messageName: Swift::String { "fixture.grouped.Grouped" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Grouped.groupedProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(child: nil, children: [], map: [:], shuts: [], shutMap: [:], shut: nil, text: nil, one: nil, unknownFields: .init()))
@@ -170,6 +171,7 @@ extension Grouped {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }

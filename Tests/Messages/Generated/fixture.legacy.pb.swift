@@ -247,6 +247,7 @@ extension Legacy {
     }
 
     public static var messageName: Swift::String { "fixture.legacy.Old" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(number: nil, text: nil, closed: nil, closeds: [], packedCloseds: [], named: [:], texts: [:], lines: [], inner: nil, many: [], choice: nil, packedNumbers: [], numbers: [], unknownFields: .init()))
@@ -274,6 +275,7 @@ extension Legacy {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -415,6 +417,7 @@ extension Legacy {
     }
 
     public static var messageName: Swift::String { "fixture.legacy.Defaults" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(int32: nil, uint64: nil, sint64: nil, float: nil, double: nil, notANumber: nil, negative: nil, bool: nil, string: nil, bytes: nil, closed: nil, plain: nil, either: nil, class: nil, unknownFields: .init()))
@@ -443,6 +446,7 @@ extension Legacy {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -580,6 +584,7 @@ extension Legacy {
     }
 
     public static var messageName: Swift::String { "fixture.legacy.Needy" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(id: nil, next: nil, list: [], map: [:], either: nil, part: nil, unknownFields: .init()))
@@ -600,6 +605,7 @@ extension Legacy {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -625,6 +631,7 @@ extension Legacy {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Outer" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.needy = nil
@@ -664,6 +671,7 @@ extension Legacy {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Extensible" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.unknownFields = .init()
@@ -706,6 +714,7 @@ extension Legacy {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.NeedyGroup" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.id = nil
@@ -751,6 +760,7 @@ extension Legacy {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.OldGroup" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.x = nil
@@ -793,6 +803,7 @@ extension Legacy {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.OldGroups" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.x = nil
@@ -834,6 +845,7 @@ extension Legacy {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Scope" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.unknownFields = .init()
@@ -870,6 +882,7 @@ extension Legacy {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Set" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.unknownFields = .init()
@@ -910,6 +923,7 @@ extension Legacy {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Item" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.i = nil
@@ -955,6 +969,7 @@ extension Legacy {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Second" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.text = nil
@@ -1006,6 +1021,7 @@ extension Legacy {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Alike" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.fooBar = nil
@@ -1125,6 +1141,7 @@ extension TestMessages::Legacy.Old {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Old.Inner" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.depth = nil
@@ -1170,6 +1187,7 @@ extension TestMessages::Legacy.Old {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Old.Many" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.blob = nil
@@ -1209,6 +1227,7 @@ extension TestMessages::Legacy.Old {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Old.Chunk" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.value = nil
@@ -1253,6 +1272,7 @@ extension TestMessages::Legacy.Old.Inner {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Old.Inner.Innermost" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.label = nil
@@ -1297,6 +1317,7 @@ extension TestMessages::Legacy.Needy {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.legacy.Needy.Part" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Legacy.legacyProto }
     public init() {
       self.name = nil

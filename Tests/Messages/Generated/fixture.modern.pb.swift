@@ -171,7 +171,7 @@ extension Modern {
         if let value = fields.value.prefixed { writer.message(66, value) }
         writer.list(VencejoProtobuf::Wire.Int32.self, 56, fields.value.expanded)
         writer.packed(VencejoProtobuf::Wire.Int32.self, 50, fields.value.packed)
-        if !fields.value.implicitLoose.isEmpty { writer.string(42, fields.value.implicitLoose) }
+        writer.implicitString(42, fields.value.implicitLoose)
         if let value = fields.value.strict { writer.string(34, value) }
         if let value = fields.value.loose { writer.string(26, value) }
         if fields.value.implicit != 0 { writer.int32(16, fields.value.implicit) }
@@ -266,6 +266,7 @@ extension Modern {
     }
 
     public static var messageName: Swift::String { "fixture.modern.Modern" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Modern.modernProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(explicit: nil, implicit: 0, loose: nil, strict: nil, implicitLoose: "", packed: [], expanded: [], prefixed: nil, delimited: nil, delimiteds: [], open: .init(rawValue: 0), shut: nil, shuts: [], shutMap: [:], strictMap: [:], looseMap: [:], looses: [], choice: nil, opens: [], part: nil, unknownFields: .init()))
@@ -300,6 +301,7 @@ extension Modern {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -316,6 +318,7 @@ extension Modern {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.modern.Required" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Modern.modernProto }
     public init() {
       self.must = nil
@@ -383,6 +386,7 @@ extension TestMessages::Modern.Modern {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.modern.Modern.Part" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Modern.modernProto }
     public init() {
       self.x = nil

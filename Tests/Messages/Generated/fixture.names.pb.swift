@@ -189,7 +189,7 @@ extension Names {
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
         if let value = fields.value.selfField { writer.message(18, value) }
-        if !fields.value.type.isEmpty { writer.string(10, fields.value.type) }
+        writer.implicitString(10, fields.value.type)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -208,6 +208,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Type" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(type: "", selfField: nil, unknownFields: .init()))
@@ -224,6 +225,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -234,6 +236,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Any" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.any = nil
@@ -268,6 +271,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Self" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.selfField = nil
@@ -330,6 +334,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Protocol" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(protocol: nil, unknownFields: .init()))
@@ -345,6 +350,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -356,6 +362,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Storage" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storageField = []
@@ -396,6 +403,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.String" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.string = ""
@@ -426,7 +434,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if let value = self.optional { writer.string(18, value) }
-      if !self.string.isEmpty { writer.string(10, self.string) }
+      writer.implicitString(10, self.string)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.string != right.string { return false }
@@ -445,6 +453,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Int32" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.int32 = 0
@@ -487,6 +496,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Bool" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.bool = false
@@ -529,6 +539,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Array" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.array = []
@@ -580,7 +591,7 @@ extension Names {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.messageName.isEmpty { writer.string(26, fields.value.messageName) }
+        writer.implicitString(26, fields.value.messageName)
         if !fields.value.hashValueField.isEmpty { writer.bytes(18, fields.value.hashValueField) }
         if let value = fields.value.message { writer.message(10, value) }
       }
@@ -605,6 +616,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Message" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(message: nil, hashValueField: [], messageName: "", unknownFields: .init()))
@@ -622,6 +634,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -632,6 +645,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Swift" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.swift = ""
@@ -657,7 +671,7 @@ extension Names {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.swift.isEmpty { writer.string(10, self.swift) }
+      writer.implicitString(10, self.swift)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.swift != right.swift { return false }
@@ -674,6 +688,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.VencejoProtobuf" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.x = ""
@@ -699,7 +714,7 @@ extension Names {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.x.isEmpty { writer.string(10, self.x) }
+      writer.implicitString(10, self.x)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.x != right.x { return false }
@@ -744,6 +759,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Names" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(names: nil, unknownFields: .init()))
@@ -759,6 +775,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -770,6 +787,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Hasher" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.hasher = ""
@@ -800,7 +818,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.withFloat.bitPattern != 0 { writer.float(21, self.withFloat) }
-      if !self.hasher.isEmpty { writer.string(10, self.hasher) }
+      writer.implicitString(10, self.hasher)
     }
   }
 
@@ -809,6 +827,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.snake_case_message" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.aBC = ""
@@ -834,7 +853,7 @@ extension Names {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.aBC.isEmpty { writer.string(10, self.aBC) }
+      writer.implicitString(10, self.aBC)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.aBC != right.aBC { return false }
@@ -914,32 +933,32 @@ extension Names {
       @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
-        if !self.id2.isEmpty { writer.string(210, self.id2) }
-        if !self.url.isEmpty { writer.string(202, self.url) }
-        if !self.some.isEmpty { writer.string(194, self.some) }
-        if !self.async.isEmpty { writer.string(186, self.async) }
-        if !self.description.isEmpty { writer.string(178, self.description) }
-        if !self.isEncodedLike.isEmpty { writer.string(170, self.isEncodedLike) }
-        if !self.serializedBytesField.isEmpty { writer.string(162, self.serializedBytesField) }
-        if !self.fileDescriptor.isEmpty { writer.string(154, self.fileDescriptor) }
-        if !self.encodeField.isEmpty { writer.string(146, self.encodeField) }
-        if !self.decodeField.isEmpty { writer.string(138, self.decodeField) }
-        if !self.hasher.isEmpty { writer.string(130, self.hasher) }
-        if !self.right.isEmpty { writer.string(122, self.right) }
-        if !self.left.isEmpty { writer.string(114, self.left) }
-        if !self.unknownFieldsField.isEmpty { writer.string(106, self.unknownFieldsField) }
-        if !self.value.isEmpty { writer.string(98, self.value) }
-        if !self.tag.isEmpty { writer.string(90, self.tag) }
-        if !self.writer.isEmpty { writer.string(82, self.writer) }
-        if !self.reader.isEmpty { writer.string(74, self.reader) }
-        if !self.`repeat`.isEmpty { writer.string(66, self.`repeat`) }
-        if !self.`in`.isEmpty { writer.string(58, self.`in`) }
-        if !self.`class`.isEmpty { writer.string(50, self.`class`) }
-        if !self.`var`.isEmpty { writer.string(42, self.`var`) }
-        if !self.`let`.isEmpty { writer.string(34, self.`let`) }
-        if !self.`inout`.isEmpty { writer.string(26, self.`inout`) }
-        if !self.`default`.isEmpty { writer.string(18, self.`default`) }
-        if !self.initField.isEmpty { writer.string(10, self.initField) }
+        writer.implicitString(210, self.id2)
+        writer.implicitString(202, self.url)
+        writer.implicitString(194, self.some)
+        writer.implicitString(186, self.async)
+        writer.implicitString(178, self.description)
+        writer.implicitString(170, self.isEncodedLike)
+        writer.implicitString(162, self.serializedBytesField)
+        writer.implicitString(154, self.fileDescriptor)
+        writer.implicitString(146, self.encodeField)
+        writer.implicitString(138, self.decodeField)
+        writer.implicitString(130, self.hasher)
+        writer.implicitString(122, self.right)
+        writer.implicitString(114, self.left)
+        writer.implicitString(106, self.unknownFieldsField)
+        writer.implicitString(98, self.value)
+        writer.implicitString(90, self.tag)
+        writer.implicitString(82, self.writer)
+        writer.implicitString(74, self.reader)
+        writer.implicitString(66, self.`repeat`)
+        writer.implicitString(58, self.`in`)
+        writer.implicitString(50, self.`class`)
+        writer.implicitString(42, self.`var`)
+        writer.implicitString(34, self.`let`)
+        writer.implicitString(26, self.`inout`)
+        writer.implicitString(18, self.`default`)
+        writer.implicitString(10, self.initField)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -1054,6 +1073,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Keywords" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(initField: "", default: "", `inout`: "", let: "", var: "", class: "", in: "", repeat: "", reader: "", writer: "", tag: "", value: "", unknownFieldsField: "", left: "", right: "", hasher: "", decodeField: "", encodeField: "", fileDescriptor: "", serializedBytesField: "", isEncodedLike: "", description: "", async: "", some: "", url: "", id2: "", unknownFields: .init()))
@@ -1094,6 +1114,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       self.storage.value.encode(to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1177,6 +1198,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Oneofs" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(content: nil, type: nil, value: nil, unknownFields: .init()))
@@ -1194,6 +1216,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1260,14 +1283,14 @@ extension Names {
         writer.map(VencejoProtobuf::Wire.Int32.self, VencejoProtobuf::Wire.Enum<TestMessages::Names.Large.TypeEnum>.self, 98, fields.value.types)
         writer.map(VencejoProtobuf::Wire.String.self, VencejoProtobuf::Wire.Submessage<TestMessages::Names.Large>.self, 90, fields.value.map)
         if let value = fields.value.names { writer.message(82, value) }
-        if !fields.value.h.isEmpty { writer.string(74, fields.value.h) }
-        if !fields.value.g.isEmpty { writer.string(66, fields.value.g) }
-        if !fields.value.f.isEmpty { writer.string(58, fields.value.f) }
-        if !fields.value.e.isEmpty { writer.string(50, fields.value.e) }
-        if !fields.value.d.isEmpty { writer.string(42, fields.value.d) }
-        if !fields.value.selfField.isEmpty { writer.string(34, fields.value.selfField) }
-        if !fields.value.fields.isEmpty { writer.string(26, fields.value.fields) }
-        if !fields.value.storageField.isEmpty { writer.string(18, fields.value.storageField) }
+        writer.implicitString(74, fields.value.h)
+        writer.implicitString(66, fields.value.g)
+        writer.implicitString(58, fields.value.f)
+        writer.implicitString(50, fields.value.e)
+        writer.implicitString(42, fields.value.d)
+        writer.implicitString(34, fields.value.selfField)
+        writer.implicitString(26, fields.value.fields)
+        writer.implicitString(18, fields.value.storageField)
         if fields.value.type.rawValue != 0 { writer.enumeration(8, fields.value.type) }
       }
     }
@@ -1327,6 +1350,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Large" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(type: .init(rawValue: 0), storageField: "", fields: "", selfField: "", d: "", e: "", f: "", g: "", h: "", names: nil, map: [:], types: [:], unknownFields: .init()))
@@ -1353,6 +1377,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1415,6 +1440,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Optional" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(value: nil, optional: nil, list: [], unknownFields: .init()))
@@ -1432,6 +1458,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1442,6 +1469,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Result" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.result = nil
@@ -1492,6 +1520,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Error" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.description = ""
@@ -1521,8 +1550,8 @@ extension Names {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.debugDescription.isEmpty { writer.string(18, self.debugDescription) }
-      if !self.description.isEmpty { writer.string(10, self.description) }
+      writer.implicitString(18, self.debugDescription)
+      writer.implicitString(10, self.description)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.description != right.description { return false }
@@ -1576,6 +1605,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Task" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(task: nil, priority: [], unknownFields: .init()))
@@ -1592,6 +1622,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1637,6 +1668,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Int" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(int: 0, next: nil, unknownFields: .init()))
@@ -1653,6 +1685,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -1664,6 +1697,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.UInt8" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.bytes = []
@@ -1703,6 +1737,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Double" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.double = 0
@@ -1738,6 +1773,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Dictionary" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.dictionary = [:]
@@ -1777,6 +1813,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Set" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.set = []
@@ -1812,6 +1849,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Hashable" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.hashField = ""
@@ -1842,7 +1880,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.hashInto != 0 { writer.int32(16, self.hashInto) }
-      if !self.hashField.isEmpty { writer.string(10, self.hashField) }
+      writer.implicitString(10, self.hashField)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.hashField != right.hashField { return false }
@@ -1861,6 +1899,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Sendable" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.sendable = false
@@ -1903,6 +1942,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Equatable" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.equatable = 0
@@ -1937,6 +1977,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.CaseIterable" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.allCases = ""
@@ -1962,7 +2003,7 @@ extension Names {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.allCases.isEmpty { writer.string(10, self.allCases) }
+      writer.implicitString(10, self.allCases)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.allCases != right.allCases { return false }
@@ -1979,6 +2020,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Range" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.lowerBound = 0
@@ -2049,6 +2091,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Never" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(void: nil, unknownFields: .init()))
@@ -2064,6 +2107,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2074,6 +2118,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Void" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.never = nil
@@ -2131,11 +2176,11 @@ extension Names {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.e.isEmpty { writer.string(50, fields.value.e) }
-        if !fields.value.d.isEmpty { writer.string(42, fields.value.d) }
-        if !fields.value.c.isEmpty { writer.string(34, fields.value.c) }
-        if !fields.value.b.isEmpty { writer.string(26, fields.value.b) }
-        if !fields.value.a.isEmpty { writer.string(18, fields.value.a) }
+        writer.implicitString(50, fields.value.e)
+        writer.implicitString(42, fields.value.d)
+        writer.implicitString(34, fields.value.c)
+        writer.implicitString(26, fields.value.b)
+        writer.implicitString(18, fields.value.a)
         if let value = fields.value.boxed { writer.message(10, value) }
       }
     }
@@ -2171,6 +2216,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Boxed" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(boxed: nil, a: "", b: "", c: "", d: "", e: "", unknownFields: .init()))
@@ -2191,6 +2237,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2229,6 +2276,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.UnknownFields" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(unknownFieldsField: nil, unknownFields: .init()))
@@ -2244,6 +2292,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2289,6 +2338,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.WireReader" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(reader: nil, writer: nil, unknownFields: .init()))
@@ -2305,6 +2355,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2350,6 +2401,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.WireWriter" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(reader: nil, writer: nil, unknownFields: .init()))
@@ -2366,6 +2418,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2411,6 +2464,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Wire" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(wire: nil, required: nil, unknownFields: .init()))
@@ -2427,6 +2481,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2465,6 +2520,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Required" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(required: nil, unknownFields: .init()))
@@ -2480,6 +2536,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2505,7 +2562,7 @@ extension Names {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.serialized.isEmpty { writer.string(18, fields.value.serialized) }
+        writer.implicitString(18, fields.value.serialized)
         if let value = fields.value.fileDescriptor { writer.message(10, value) }
       }
     }
@@ -2525,6 +2582,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.FileDescriptor" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(fileDescriptor: nil, serialized: "", unknownFields: .init()))
@@ -2541,6 +2599,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2579,6 +2638,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Enumeration" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(enumeration: nil, unknownFields: .init()))
@@ -2594,6 +2654,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2604,6 +2665,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.TestMessages" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.testMessages = ""
@@ -2629,7 +2691,7 @@ extension Names {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.testMessages.isEmpty { writer.string(10, self.testMessages) }
+      writer.implicitString(10, self.testMessages)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.testMessages != right.testMessages { return false }
@@ -2646,6 +2708,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Character" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.actor = nil
@@ -2683,6 +2746,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Actor" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.async = ""
@@ -2720,10 +2784,10 @@ extension Names {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.isolated.isEmpty { writer.string(34, self.isolated) }
-      if !self.actor.isEmpty { writer.string(26, self.actor) }
-      if !self.`await`.isEmpty { writer.string(18, self.`await`) }
-      if !self.async.isEmpty { writer.string(10, self.async) }
+      writer.implicitString(34, self.isolated)
+      writer.implicitString(26, self.actor)
+      writer.implicitString(18, self.`await`)
+      writer.implicitString(10, self.async)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.async != right.async { return false }
@@ -2747,6 +2811,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.foo_bar" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.fooBar = ""
@@ -2772,7 +2837,7 @@ extension Names {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.fooBar.isEmpty { writer.string(10, self.fooBar) }
+      writer.implicitString(10, self.fooBar)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.fooBar != right.fooBar { return false }
@@ -2791,6 +2856,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.FooBar" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.fooBar = ""
@@ -2824,9 +2890,9 @@ extension Names {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.fooBar2.isEmpty { writer.string(26, self.fooBar2) }
+      writer.implicitString(26, self.fooBar2)
       if let value = self.other { writer.message(18, value) }
-      if !self.fooBar.isEmpty { writer.string(10, self.fooBar) }
+      writer.implicitString(10, self.fooBar)
     }
   }
 
@@ -2863,6 +2929,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.HTTPServer" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(http: nil, unknownFields: .init()))
@@ -2878,6 +2945,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -2888,6 +2956,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Httpserver" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.http = nil
@@ -3065,66 +3134,66 @@ extension Names {
       @inline(never)
       func encode(to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(self.unknownFields)
-        if !self.oldValue.isEmpty { writer.string(546, self.oldValue) }
-        if !self.newValue.isEmpty { writer.string(538, self.newValue) }
-        if !self.to.isEmpty { writer.string(530, self.to) }
-        if !self.from.isEmpty { writer.string(522, self.from) }
-        if !self.x1.isEmpty { writer.string(514, self.x1) }
-        if !self.n1.isEmpty { writer.string(498, self.n1) }
-        if !self.`operator`.isEmpty { writer.string(490, self.`operator`) }
-        if !self.`is`.isEmpty { writer.string(482, self.`is`) }
-        if !self.`as`.isEmpty { writer.string(474, self.`as`) }
-        if !self.`true`.isEmpty { writer.string(466, self.`true`) }
-        if !self.`nil`.isEmpty { writer.string(458, self.`nil`) }
-        if !self.line.isEmpty { writer.string(450, self.line) }
-        if !self.function.isEmpty { writer.string(442, self.function) }
-        if !self.column.isEmpty { writer.string(434, self.column) }
-        if !self.`try`.isEmpty { writer.string(426, self.`try`) }
-        if !self.open.isEmpty { writer.string(410, self.open) }
-        if !self.package.isEmpty { writer.string(402, self.package) }
-        if !self.macro.isEmpty { writer.string(394, self.macro) }
-        if !self.borrowing.isEmpty { writer.string(386, self.borrowing) }
-        if !self.any.isEmpty { writer.string(378, self.any) }
-        if !self.each.isEmpty { writer.string(370, self.each) }
-        if !self.discard.isEmpty { writer.string(362, self.discard) }
-        if !self.copy.isEmpty { writer.string(354, self.copy) }
-        if !self.consume.isEmpty { writer.string(346, self.consume) }
-        if !self.unowned.isEmpty { writer.string(338, self.unowned) }
-        if !self.weak.isEmpty { writer.string(330, self.weak) }
-        if !self.required.isEmpty { writer.string(322, self.required) }
-        if !self.optional.isEmpty { writer.string(314, self.optional) }
-        if !self.lazy.isEmpty { writer.string(306, self.lazy) }
-        if !self.convenience.isEmpty { writer.string(298, self.convenience) }
-        if !self.leftAssociative.isEmpty { writer.string(290, self.leftAssociative) }
-        if !self.didSet.isEmpty { writer.string(282, self.didSet) }
-        if !self.willSet.isEmpty { writer.string(274, self.willSet) }
-        if !self.set.isEmpty { writer.string(266, self.set) }
-        if !self.get.isEmpty { writer.string(258, self.get) }
-        if !self.dynamic.isEmpty { writer.string(250, self.dynamic) }
-        if !self.`protocol`.isEmpty { writer.string(242, self.`protocol`) }
-        if !self.type.isEmpty { writer.string(226, self.type) }
-        if !self.selfField.isEmpty { writer.string(210, self.selfField) }
-        if !self.initField.isEmpty { writer.string(202, self.initField) }
-        if !self.discardUnknownFields.isEmpty { writer.string(194, self.discardUnknownFields) }
-        if !self.trim.isEmpty { writer.string(186, self.trim) }
-        if !self.storageField.isEmpty { writer.string(178, self.storageField) }
-        if !self.textString.isEmpty { writer.string(170, self.textString) }
-        if !self.jsonString.isEmpty { writer.string(162, self.jsonString) }
-        if !self.has.isEmpty { writer.string(154, self.has) }
-        if !self.valueOf.isEmpty { writer.string(146, self.valueOf) }
-        if !self.hashEncoding.isEmpty { writer.string(138, self.hashEncoding) }
-        if !self.isEncodedLike.isEmpty { writer.string(130, self.isEncodedLike) }
-        if !self.checkRequired.isEmpty { writer.string(122, self.checkRequired) }
-        if !self.description.isEmpty { writer.string(114, self.description) }
-        if !self.hashValueField.isEmpty { writer.string(106, self.hashValueField) }
-        if !self.hashField.isEmpty { writer.string(98, self.hashField) }
-        if !self.mergeField.isEmpty { writer.string(90, self.mergeField) }
-        if !self.encodeTo.isEmpty { writer.string(82, self.encodeTo) }
-        if !self.decodeField.isEmpty { writer.string(74, self.decodeField) }
-        if !self.encodeField.isEmpty { writer.string(66, self.encodeField) }
-        if !self.unknownFieldsField.isEmpty { writer.string(58, self.unknownFieldsField) }
-        if !self.fileDescriptor.isEmpty { writer.string(50, self.fileDescriptor) }
-        if !self.messageName.isEmpty { writer.string(42, self.messageName) }
+        writer.implicitString(546, self.oldValue)
+        writer.implicitString(538, self.newValue)
+        writer.implicitString(530, self.to)
+        writer.implicitString(522, self.from)
+        writer.implicitString(514, self.x1)
+        writer.implicitString(498, self.n1)
+        writer.implicitString(490, self.`operator`)
+        writer.implicitString(482, self.`is`)
+        writer.implicitString(474, self.`as`)
+        writer.implicitString(466, self.`true`)
+        writer.implicitString(458, self.`nil`)
+        writer.implicitString(450, self.line)
+        writer.implicitString(442, self.function)
+        writer.implicitString(434, self.column)
+        writer.implicitString(426, self.`try`)
+        writer.implicitString(410, self.open)
+        writer.implicitString(402, self.package)
+        writer.implicitString(394, self.macro)
+        writer.implicitString(386, self.borrowing)
+        writer.implicitString(378, self.any)
+        writer.implicitString(370, self.each)
+        writer.implicitString(362, self.discard)
+        writer.implicitString(354, self.copy)
+        writer.implicitString(346, self.consume)
+        writer.implicitString(338, self.unowned)
+        writer.implicitString(330, self.weak)
+        writer.implicitString(322, self.required)
+        writer.implicitString(314, self.optional)
+        writer.implicitString(306, self.lazy)
+        writer.implicitString(298, self.convenience)
+        writer.implicitString(290, self.leftAssociative)
+        writer.implicitString(282, self.didSet)
+        writer.implicitString(274, self.willSet)
+        writer.implicitString(266, self.set)
+        writer.implicitString(258, self.get)
+        writer.implicitString(250, self.dynamic)
+        writer.implicitString(242, self.`protocol`)
+        writer.implicitString(226, self.type)
+        writer.implicitString(210, self.selfField)
+        writer.implicitString(202, self.initField)
+        writer.implicitString(194, self.discardUnknownFields)
+        writer.implicitString(186, self.trim)
+        writer.implicitString(178, self.storageField)
+        writer.implicitString(170, self.textString)
+        writer.implicitString(162, self.jsonString)
+        writer.implicitString(154, self.has)
+        writer.implicitString(146, self.valueOf)
+        writer.implicitString(138, self.hashEncoding)
+        writer.implicitString(130, self.isEncodedLike)
+        writer.implicitString(122, self.checkRequired)
+        writer.implicitString(114, self.description)
+        writer.implicitString(106, self.hashValueField)
+        writer.implicitString(98, self.hashField)
+        writer.implicitString(90, self.mergeField)
+        writer.implicitString(82, self.encodeTo)
+        writer.implicitString(74, self.decodeField)
+        writer.implicitString(66, self.encodeField)
+        writer.implicitString(58, self.unknownFieldsField)
+        writer.implicitString(50, self.fileDescriptor)
+        writer.implicitString(42, self.messageName)
         switch self.nestedChoice {
         case nil: break
         case .choice(let value)?: writer.message(26, value)
@@ -3394,6 +3463,7 @@ extension Names {
     }
 
     public static var messageName: Swift::String { "fixture.names.Members" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(nested: nil, kind: .init(rawValue: 0), nestedChoice: nil, messageName: "", fileDescriptor: "", unknownFieldsField: "", encodeField: "", decodeField: "", encodeTo: "", mergeField: "", hashField: "", hashValueField: "", description: "", checkRequired: "", isEncodedLike: "", hashEncoding: "", valueOf: "", has: "", jsonString: "", textString: "", storageField: "", trim: "", discardUnknownFields: "", initField: "", selfField: "", type: "", protocol: "", dynamic: "", get: "", set: "", willSet: "", didSet: "", leftAssociative: "", convenience: "", lazy: "", optional: "", required: "", weak: "", unowned: "", consume: "", copy: "", discard: "", each: "", any: "", borrowing: "", macro: "", package: "", open: "", try: "", column: "", function: "", line: "", nil: "", true: "", as: "", is: "", operator: "", n1: "", x1: "", from: "", to: "", newValue: "", oldValue: "", unknownFields: .init()))
@@ -3471,6 +3541,7 @@ extension Names {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       self.storage.value.encode(to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -3496,6 +3567,7 @@ extension Names {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Defaults" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.value = nil
@@ -3547,6 +3619,7 @@ extension TestMessages::Names.Oneofs {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Oneofs.Content" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.text = ""
@@ -3572,7 +3645,7 @@ extension TestMessages::Names.Oneofs {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.text.isEmpty { writer.string(10, self.text) }
+      writer.implicitString(10, self.text)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.text != right.text { return false }
@@ -3591,6 +3664,7 @@ extension TestMessages::Names.Members {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "fixture.names.Members.Nested" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.nested = nil
@@ -3655,6 +3729,7 @@ extension TestMessages::Names.Members.Nested {
     }
 
     public static var messageName: Swift::String { "fixture.names.Members.Nested.Nested" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { TestMessages::Names.namesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(nested: nil, unknownFields: .init()))
@@ -3670,6 +3745,7 @@ extension TestMessages::Names.Members.Nested {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }

@@ -29,6 +29,7 @@ extension Calls {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "vencejo.calls.v1.Item" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Calls.callsProto }
     init() {
       self.id = ""
@@ -64,7 +65,7 @@ extension Calls {
       writer.unknown(self.unknownFields)
       if !self.body.isEmpty { writer.bytes(26, self.body) }
       if self.at != 0 { writer.int64(16, self.at) }
-      if !self.id.isEmpty { writer.string(10, self.id) }
+      writer.implicitString(10, self.id)
     }
     static func == (left: Self, right: Self) -> Swift::Bool {
       if left.id != right.id { return false }
@@ -87,6 +88,7 @@ extension Calls {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "vencejo.calls.v1.Wanted" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Calls.callsProto }
     init() {
       self.count = 0

@@ -87,12 +87,12 @@ extension Bench {
         if let value = fields.value.quote { writer.message(74, value) }
         if let value = fields.value.sender { writer.message(66, value) }
         if let value = fields.value.createTime { writer.message(58, value) }
-        if !fields.value.text.isEmpty { writer.string(50, fields.value.text) }
-        if !fields.value.requestId.isEmpty { writer.string(42, fields.value.requestId) }
+        writer.implicitString(50, fields.value.text)
+        writer.implicitString(42, fields.value.requestId)
         if fields.value.revision != 0 { writer.int32(32, fields.value.revision) }
         if fields.value.sequence != 0 { writer.int64(24, fields.value.sequence) }
-        if !fields.value.chat.isEmpty { writer.string(18, fields.value.chat) }
-        if !fields.value.name.isEmpty { writer.string(10, fields.value.name) }
+        writer.implicitString(18, fields.value.chat)
+        writer.implicitString(10, fields.value.name)
       }
     }
     var storage: VencejoProtobuf::Boxed<Storage>
@@ -143,6 +143,7 @@ extension Bench {
     }
 
     static var messageName: Swift::String { "bench.ChatMessage" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Bench.benchProto }
     init() {
       self.storage = VencejoProtobuf::Boxed(Storage(name: "", chat: "", sequence: 0, revision: 0, requestId: "", text: "", createTime: nil, sender: nil, quote: nil, labels: [:], unknownFields: .init()))
@@ -167,6 +168,7 @@ extension Bench {
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -178,6 +180,7 @@ extension Bench {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "bench.Sender" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Bench.benchProto }
     init() {
       self.user = ""
@@ -207,8 +210,8 @@ extension Bench {
     @inline(never)
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.displayName.isEmpty { writer.string(18, self.displayName) }
-      if !self.user.isEmpty { writer.string(10, self.user) }
+      writer.implicitString(18, self.displayName)
+      writer.implicitString(10, self.user)
     }
     static func == (left: Self, right: Self) -> Swift::Bool {
       if left.user != right.user { return false }
@@ -229,6 +232,7 @@ extension Bench {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "bench.Quote" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Bench.benchProto }
     init() {
       self.message = ""
@@ -263,8 +267,8 @@ extension Bench {
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.sequence != 0 { writer.int64(24, self.sequence) }
-      if !self.text.isEmpty { writer.string(18, self.text) }
-      if !self.message.isEmpty { writer.string(10, self.message) }
+      writer.implicitString(18, self.text)
+      writer.implicitString(10, self.message)
     }
     static func == (left: Self, right: Self) -> Swift::Bool {
       if left.message != right.message { return false }
@@ -353,7 +357,7 @@ extension Bench {
         writer.list(VencejoProtobuf::Wire.String.self, 138, fields.value.tags)
         if fields.value.priority.rawValue != 0 { writer.enumeration(128, fields.value.priority) }
         if !fields.value.bytesValue.isEmpty { writer.bytes(122, fields.value.bytesValue) }
-        if !fields.value.stringValue.isEmpty { writer.string(114, fields.value.stringValue) }
+        writer.implicitString(114, fields.value.stringValue)
         if fields.value.boolValue { writer.bool(104, fields.value.boolValue) }
         if fields.value.sfixed64Value != 0 { writer.fixedInt64(97, fields.value.sfixed64Value) }
         if fields.value.sfixed32Value != 0 { writer.fixedInt32(93, fields.value.sfixed32Value) }
@@ -457,6 +461,7 @@ extension Bench {
     }
 
     static var messageName: Swift::String { "bench.Record" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Bench.benchProto }
     init() {
       self.storage = VencejoProtobuf::Boxed(Storage(doubleValue: 0, floatValue: 0, int32Value: 0, int64Value: 0, uint32Value: 0, uint64Value: 0, sint32Value: 0, sint64Value: 0, fixed32Value: 0, fixed64Value: 0, sfixed32Value: 0, sfixed64Value: 0, boolValue: false, stringValue: "", bytesValue: [], priority: .init(rawValue: 0), tags: [], owners: [], limit: nil, choice: nil, unknownFields: .init()))
@@ -491,6 +496,7 @@ extension Bench {
     func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -506,6 +512,7 @@ extension Bench {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "bench.Packed" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Bench.benchProto }
     init() {
       self.values = []
@@ -540,6 +547,7 @@ extension Bench {
     var unknownFields: VencejoProtobuf::UnknownFields
 
     static var messageName: Swift::String { "bench.Blob" }
+    @inline(never)
     static var fileDescriptor: VencejoProtobuf::FileDescriptor { Bench.benchProto }
     init() {
       self.data = []

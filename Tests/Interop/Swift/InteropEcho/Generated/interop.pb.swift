@@ -51,6 +51,7 @@ extension Interop {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.EchoRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
     public init() {
       self.payload = []
@@ -108,6 +109,7 @@ extension Interop {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.Failure" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
     public init() {
       self.code = 0
@@ -142,7 +144,7 @@ extension Interop {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(26, self.details)
-      if !self.message.isEmpty { writer.string(18, self.message) }
+      writer.implicitString(18, self.message)
       if self.code != 0 { writer.int32(8, self.code) }
     }
   }
@@ -159,6 +161,7 @@ extension Interop {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.EchoResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
     public init() {
       self.payload = []
@@ -230,6 +233,7 @@ extension Interop {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.HoldRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
     public init() {
       self.key = ""
@@ -255,7 +259,7 @@ extension Interop {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.key.isEmpty { writer.string(10, self.key) }
+      writer.implicitString(10, self.key)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.key != right.key { return false }
@@ -272,6 +276,7 @@ extension Interop {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.HoldResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
     public init() {
       self.key = ""
@@ -297,7 +302,7 @@ extension Interop {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.key.isEmpty { writer.string(10, self.key) }
+      writer.implicitString(10, self.key)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.key != right.key { return false }
@@ -315,6 +320,7 @@ extension Interop {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.GetHoldRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
     public init() {
       self.key = ""
@@ -345,7 +351,7 @@ extension Interop {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       if self.waitMilliseconds != 0 { writer.int32(16, self.waitMilliseconds) }
-      if !self.key.isEmpty { writer.string(10, self.key) }
+      writer.implicitString(10, self.key)
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
       if left.key != right.key { return false }
@@ -367,6 +373,7 @@ extension Interop {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.GetHoldResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
     public init() {
       self.started = false
@@ -427,6 +434,7 @@ extension Interop {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "vencejo.interop.v1.Status" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropEcho::Interop.interopProto }
     public init() {
       self.code = 0
@@ -461,7 +469,7 @@ extension Interop {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
       writer.message(26, self.details)
-      if !self.message.isEmpty { writer.string(18, self.message) }
+      writer.implicitString(18, self.message)
       if self.code != 0 { writer.int32(8, self.code) }
     }
   }

@@ -20,6 +20,7 @@ extension GRPCTesting {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.Empty" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.emptyProto }
     public init() {
       self.unknownFields = .init()

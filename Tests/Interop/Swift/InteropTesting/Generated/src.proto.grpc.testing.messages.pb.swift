@@ -66,6 +66,7 @@ extension GRPCTesting {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.BoolValue" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
     public init() {
       self.value = false
@@ -110,6 +111,7 @@ extension GRPCTesting {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.Payload" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
     public init() {
       self.type = .init(rawValue: 0)
@@ -161,6 +163,7 @@ extension GRPCTesting {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.EchoStatus" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
     public init() {
       self.code = 0
@@ -190,7 +193,7 @@ extension GRPCTesting {
     @inline(never)
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       writer.unknown(self.unknownFields)
-      if !self.message.isEmpty { writer.string(18, self.message) }
+      writer.implicitString(18, self.message)
       if self.code != 0 { writer.int32(8, self.code) }
     }
     public static func == (left: Self, right: Self) -> Swift::Bool {
@@ -310,6 +313,7 @@ extension GRPCTesting {
     }
 
     public static var messageName: Swift::String { "grpc.testing.SimpleRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(responseType: .init(rawValue: 0), responseSize: 0, payload: nil, fillUsername: false, fillOauthScope: false, responseCompressed: nil, responseStatus: nil, expectCompressed: nil, fillServerId: false, fillGrpclbRouteType: false, unknownFields: .init()))
@@ -334,6 +338,7 @@ extension GRPCTesting {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -367,11 +372,11 @@ extension GRPCTesting {
       @inline(never)
       static func encode(_ fields: borrowing VencejoProtobuf::Lent<Self>, to writer: inout VencejoProtobuf::WireWriter) {
         writer.unknown(fields.value.unknownFields)
-        if !fields.value.hostname.isEmpty { writer.string(50, fields.value.hostname) }
+        writer.implicitString(50, fields.value.hostname)
         if fields.value.grpclbRouteType.rawValue != 0 { writer.enumeration(40, fields.value.grpclbRouteType) }
-        if !fields.value.serverId.isEmpty { writer.string(34, fields.value.serverId) }
-        if !fields.value.oauthScope.isEmpty { writer.string(26, fields.value.oauthScope) }
-        if !fields.value.username.isEmpty { writer.string(18, fields.value.username) }
+        writer.implicitString(34, fields.value.serverId)
+        writer.implicitString(26, fields.value.oauthScope)
+        writer.implicitString(18, fields.value.username)
         if let value = fields.value.payload { writer.message(10, value) }
       }
     }
@@ -408,6 +413,7 @@ extension GRPCTesting {
     }
 
     public static var messageName: Swift::String { "grpc.testing.SimpleResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
     public init() {
       self.storage = VencejoProtobuf::Boxed(Storage(payload: nil, username: "", oauthScope: "", serverId: "", grpclbRouteType: .init(rawValue: 0), hostname: "", unknownFields: .init()))
@@ -428,6 +434,7 @@ extension GRPCTesting {
     public func encode(to writer: inout VencejoProtobuf::WireWriter) {
       Storage.encode(self.storage.lent, to: &writer)
     }
+    @inline(never)
     public static func == (left: Self, right: Self) -> Swift::Bool {
       left.storage === right.storage || left.isEncodedLike(right)
     }
@@ -440,6 +447,7 @@ extension GRPCTesting {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.StreamingInputCallRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
     public init() {
       self.payload = nil
@@ -480,6 +488,7 @@ extension GRPCTesting {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.StreamingInputCallResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
     public init() {
       self.aggregatedPayloadSize = 0
@@ -528,6 +537,7 @@ extension GRPCTesting {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.ResponseParameters" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
     public init() {
       self.size = 0
@@ -576,6 +586,7 @@ extension GRPCTesting {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.StreamingOutputCallRequest" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
     public init() {
       self.responseType = .init(rawValue: 0)
@@ -625,6 +636,7 @@ extension GRPCTesting {
     public var unknownFields: VencejoProtobuf::UnknownFields
 
     public static var messageName: Swift::String { "grpc.testing.StreamingOutputCallResponse" }
+    @inline(never)
     public static var fileDescriptor: VencejoProtobuf::FileDescriptor { InteropTesting::GRPCTesting.messagesProto }
     public init() {
       self.payload = nil
