@@ -34,8 +34,9 @@ enum AdminCommand {
       import-whatsapp FILE   show what a chat exported by WhatsApp holds: its text, a folder with
                              text and files, or the zip file that phones send; with --yes make a
                              chat of it, with the original times, while no server uses the folder
-                             (--sender 'NAME=HANDLE' for each name, --owner HANDLE,
-                             --title TEXT, --zone +02:00 of the phone)
+                             (--sender 'NAME=HANDLE' for each name, 'NAME=' for a notice with a
+                             colon that looks like one, --owner HANDLE, --title TEXT, --zone
+                             +02:00 of the phone)
       export-records FILE    write records and their files as JSON Lines (--container NAME,
                              --database HANDLE or public, --records ZONE for one of its zones,
                              --no-files), while no server uses the folder

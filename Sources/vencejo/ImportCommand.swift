@@ -30,7 +30,7 @@ enum ImportCommand {
     let handles = try handles(arguments)
     for sender in export.senders {
       let count = export.entries.filter { $0.sender == sender }.count
-      output.line("from\t\(sender)\t\(count)\t\(handles[sender] ?? "(nobody: --sender)")")
+      output.line("from\t\(sender)\t\(count)\t\(shown(handles[sender]))")
     }
     guard arguments.has("yes") else {
       output.line("nothing was imported; --yes imports")
@@ -39,7 +39,10 @@ enum ImportCommand {
     if let missing = export.senders.first(where: { handles[$0] == nil }) {
       throw ArgumentList.Fault("say who '\(missing)' is: --sender '\(missing)=HANDLE'")
     }
-    guard let owner = arguments["owner"] ?? export.senders.first.flatMap({ handles[$0] }) else {
+    guard
+      let owner = arguments["owner"]
+        ?? export.senders.compactMap({ handles[$0] }).first(where: { !$0.isEmpty })
+    else {
       throw ArgumentList.Fault("say whose chat it becomes: --owner HANDLE")
     }
     let zone = try zone(arguments["zone"] ?? "+00:00")
@@ -105,6 +108,11 @@ enum ImportCommand {
       throw StoreError(.resourceExhausted, "DISK_FULL", "cannot write \(path)")
     }
     return result
+  }
+
+  private static func shown(_ handle: String?) -> String {
+    guard let handle else { return "(nobody: --sender)" }
+    return handle.isEmpty ? "(a notice)" : handle
   }
 
   private static func handles(_ arguments: ArgumentList) throws -> [String: String] {

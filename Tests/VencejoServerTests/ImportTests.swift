@@ -260,6 +260,46 @@ import VencejoServer
   }
 
   /// Lines written by hand from the proto, not by our exporter.
+  /// WhatsApp lets people write 65,536 characters; and what the system says may have a colon.
+  @Test func aTextThatIsTooLongAndANameThatIsNone() async throws {
+    let world = try World()
+    let ana = try await world.person("ana")
+    let long = String(repeating: "ж", count: 40_000)
+    let lines = (0..<9000).map { "line \($0) 🐦" }
+    let text = """
+      31/12/2023, 21:40 - Ana: \(long)
+      31/12/2023, 21:41 - Ana: \(lines.joined(separator: "\n"))
+      31/12/2023, 21:42 - The rules of this group: be kind
+      31/12/2023, 21:43 - Ana: ok
+      """
+    for round in 0..<2 {
+      let response = try await bring(Array(text.utf8), by: ana, pieces: 10_000) {
+        $0.format = .text
+        $0.title = "T"
+        $0.senders = ["Ana": ana.name, "The rules of this group": ""]
+      }
+      let messages = try await ana.chat.listMessages(
+        .with { $0.parent = response.chat?.name ?? "" }, ana.options
+      ).messages
+      let texts = messages.map { message -> String in
+        switch message.content?.kind {
+        case .text(let text)?: text.text
+        case .system(let system)?: system.text
+        default: "?"
+        }
+      }
+      #expect(texts.allSatisfy { $0.utf8.count <= 65_536 })
+      #expect(texts.prefix(2).joined() == long)
+      #expect(
+        texts.dropFirst(2).dropLast(2).joined(separator: "\n") == lines.joined(separator: "\n"))
+      #expect(texts.suffix(2) == ["The rules of this group: be kind", "ok"])
+      #expect(messages.dropLast(2).allSatisfy { $0.sender == ana.name })
+      #expect(messages.suffix(2).map(\.sender) == ["", ana.name])
+      #expect(Int(response.importedCount) == (round == 0 ? messages.count : 0))
+    }
+    await world.end()
+  }
+
   @Test func fieldsThatAreNotKnownArePassedOver() async throws {
     try await withWorld { world in
       let ana = try await world.person("ana")

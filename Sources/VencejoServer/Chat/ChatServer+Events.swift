@@ -10,13 +10,13 @@ extension ChatServer {
     _ request: Chat.SubscribeRequest, _ out: ResponseWriter<Chat.SubscribeResponse>,
     _ context: ServerContext
   ) async throws {
-    try await respond(context) { caller in
-      let subscription = ChatSubscription(
+    let subscription = try await respond(context) { caller in
+      try ChatSubscription(
         request, store: store, shelf: hub.shelf(for: out.loop), streams: streams,
-        presence: presence,
-        configuration: configuration, caller: caller, out: out)
-      try await subscription.run(request)
+        presence: presence, configuration: configuration, caller: caller, out: out)
     }
+    // What is needed to know the caller is not kept while the stream waits.
+    try await answering(.chat) { try await subscription.run() }
   }
 
   func listEvents(_ request: Chat.ListEventsRequest, _ context: ServerContext) async throws

@@ -17,13 +17,19 @@ final class ChatSubscription: Sendable {
   let presence: PresenceBoard
   let caller: Principal
   let out: ResponseWriter<Chat.SubscribeResponse>
+  private let request: Chat.SubscribeRequest
+  /// The chats that are asked for; nil for all.
+  private let only: Set<UUID>?
   private let stream: ChatStream
 
+  /// - Throws: `BAD_NAME`.
   init(
     _ request: Chat.SubscribeRequest, store: Store, shelf: ChatShelf, streams: StreamRegistry,
     presence: PresenceBoard, configuration: Backend.Configuration, caller: Principal,
     out: ResponseWriter<Chat.SubscribeResponse>
-  ) {
+  ) throws(StoreError) {
+    self.request = request
+    only = try ChatServer.chats(request.chats)
     self.store = store
     self.shelf = shelf
     self.streams = streams
@@ -45,8 +51,7 @@ final class ChatSubscription: Sendable {
   /// Events per page of the log.
   private static let pageSize = 256
 
-  func run(_ request: Chat.SubscribeRequest) async throws {
-    let only = try ChatServer.chats(request.chats)
+  func run() async throws {
     shelf.streamBegins()
     streams.add(stream)
     stream.onLoop { [stream] in stream.startHeartbeat() }
@@ -59,7 +64,7 @@ final class ChatSubscription: Sendable {
     }
     var isFirst = true
     repeat {
-      try await walk(request, only, isFirst)
+      try await walk(isFirst)
       isFirst = false
     } while await stream.sleep() == .behind
     try await finish()
@@ -69,13 +74,11 @@ final class ChatSubscription: Sendable {
   ///
   /// In a task of its own: one whose client takes nothing can be ended where it waits, and what a
   /// task once needed of memory it keeps, while a stream is at rest for most of its life.
-  private func walk(
-    _ request: Chat.SubscribeRequest, _ only: Set<UUID>?, _ isFirst: Bool
-  ) async throws {
+  private func walk(_ isFirst: Bool) async throws {
     let work = Task(executorPreference: out.loop) { [self] in
       let start =
-        isFirst ? try await begin(request, only) : await resumePosition()
-      try await follow(from: start, only, isFirst)
+        isFirst ? try await begin() : await resumePosition()
+      try await follow(from: start, isFirst)
     }
     stream.onLoop { [stream] in stream.cancelWork = { work.cancel() } }
     let result = await withTaskCancellationHandler {
@@ -90,12 +93,10 @@ final class ChatSubscription: Sendable {
   // MARK: Start
 
   /// Sends reset and snapshot, as far as they are due, and answers where the log goes on.
-  private func begin(
-    _ request: Chat.SubscribeRequest, _ only: Set<UUID>?
-  ) async throws -> Int64 {
+  private func begin() async throws -> Int64 {
     let token = request.resumeToken
     let (start, reset) = try await store.read {
-      [caller] transaction -> (Int64?, Chat.ResetReason?) in
+      [caller, only] transaction -> (Int64?, Chat.ResetReason?) in
       try ChatServer.check(only, transaction, caller)
       guard !token.isEmpty else { return (nil, nil) }
       switch try transaction.chatStart(of: token) {
@@ -114,15 +115,13 @@ final class ChatSubscription: Sendable {
       try await send(frame)
       options = options ?? Self.defaultSnapshot
     }
-    return try await sendSnapshot(options ?? Chat.SnapshotOptions(), only)
+    return try await sendSnapshot(options ?? Chat.SnapshotOptions())
   }
 
-  private func sendSnapshot(
-    _ options: Chat.SnapshotOptions, _ only: Set<UUID>?
-  ) async throws -> Int64 {
+  private func sendSnapshot(_ options: Chat.SnapshotOptions) async throws -> Int64 {
     let chatLimit = Int(min(max(options.chatLimit, 0), Self.chatLimit))
     let messageLimit = Int(min(max(options.messagesPerChat, 0), Self.messageLimit))
-    let (chats, head) = try await store.read { [caller] transaction in
+    let (chats, head) = try await store.read { [caller, only] transaction in
       (
         try transaction.snapshot(
           chatLimit: chatLimit, messagesPerChat: messageLimit, chats: only, for: caller.user),
@@ -149,16 +148,14 @@ final class ChatSubscription: Sendable {
   // MARK: The log and the live part
 
   /// Until the stream is live or ends.
-  private func follow(
-    from start: Int64, _ only: Set<UUID>?, _ isFirst: Bool
-  ) async throws {
+  private func follow(from start: Int64, _ isFirst: Bool) async throws {
     var position = start
     var replayed: Int64 = 0
     var caughtUp = !isFirst
     while stream.end == nil {
       try Task.checkCancellation()
       let needsTotal = !caughtUp
-      let (page, total) = try await store.read { [position, caller] transaction in
+      let (page, total) = try await store.read { [position, caller, only] transaction in
         let page = try transaction.chatLog(
           for: caller.user, after: position, limit: Self.pageSize, chats: only)
         let total =

@@ -22,8 +22,9 @@ extension Backend {
     public let warnings: [String]
   }
 
-  /// Takes in a chat. `senders` says which handle a name in the file has here, `utcOffset` how far
-  /// the clock that wrote a text was ahead of UTC, in microseconds.
+  /// Takes in a chat. `senders` says which handle a name in the file has here, or none where a
+  /// text only looks as if somebody said it; `utcOffset` how far the clock that wrote a text was
+  /// ahead of UTC, in microseconds.
   ///
   /// - Throws: ``StoreError`` with `UNKNOWN_SENDER`, `BAD_IMPORT`, `DATA_FOLDER_IN_USE`, ….
   public static func importChat(
@@ -57,6 +58,10 @@ extension Backend {
     header.utcOffset = Google.Duration(microseconds: utcOffset)
     let principal = try await store.read { try $0.principal(ofHandle: owner) }
     for (name, handle) in senders {
+      guard !handle.isEmpty else {
+        header.senders[name] = ""
+        continue
+      }
       let account = try await store.read { try $0.account(named: handle) }
       header.senders[name] = "users/\(account.id)"
     }

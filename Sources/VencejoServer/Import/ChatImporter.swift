@@ -27,6 +27,8 @@ struct ChatImporter {
   private let caller: Principal
   private let target: UUID?
   private var senders: [String: UUID]
+  /// What a text has before a colon and is nobody's name: what the system said.
+  private var notices: Set<String> = []
   private var source: [UInt8]
 
   private var rest: [UInt8] = []
@@ -55,6 +57,10 @@ struct ChatImporter {
     target = header.chat.isEmpty ? nil : try ResourceName.chat(header.chat, field: "header.chat")
     senders = [:]
     for (name, user) in header.senders {
+      guard !user.isEmpty else {
+        notices.insert(name)
+        continue
+      }
       senders[name] = try ResourceName.user(user, field: "header.senders", caller: caller)
     }
     source = header.requestId.isEmpty ? [] : SHA256.digest("id " + header.requestId)
@@ -288,49 +294,82 @@ struct ChatImporter {
     rest = []
     if source.isEmpty { source = SHA256.digest(bytes) }
     let export = WhatsAppExport(String(decoding: bytes, as: UTF8.self))
-    let missing = export.senders.filter { senders[$0] == nil }
+    let missing = export.senders.filter { senders[$0] == nil && !notices.contains($0) }
     guard missing.isEmpty else { throw Self.unknown(missing) }
     if export.strayLines > 0 { warn("\(export.strayLines) lines before the first message") }
     try await makeChat(description: "", members: export.senders)
     let offset = header.utcOffset?.microseconds ?? 0
     for (index, entry) in export.entries.enumerated() {
       let (time, isBeyond) = entry.localTime.subtractingReportingOverflow(offset)
-      var message = ImportedMessage(
-        key: Array("line \(index)".utf8), sender: entry.sender.flatMap { senders[$0] },
-        body: try await body(of: entry), time: isBeyond ? entry.localTime : time)
-      if entry.isDeleted {
-        message.body = .deleted
-        message.deleteTime = message.time
+      for (part, body) in try await bodies(of: entry).enumerated() {
+        let key = part == 0 ? "line \(index)" : "line \(index) part \(part)"
+        var message = ImportedMessage(
+          key: Array(key.utf8), sender: entry.sender.flatMap { senders[$0] }, body: body,
+          time: isBeyond ? entry.localTime : time)
+        if entry.isDeleted {
+          message.body = .deleted
+          message.deleteTime = message.time
+        }
+        if entry.isEdited { (message.editCount, message.editTime) = (1, message.time) }
+        waiting.append(message)
       }
-      if entry.isEdited { (message.editCount, message.editTime) = (1, message.time) }
-      waiting.append(message)
       if waiting.count >= Self.batch { try await flush() }
     }
   }
 
-  /// With its file, where there is one to be had.
-  private mutating func body(of entry: WhatsAppExport.Entry) async throws -> MessageBody {
-    guard let name = entry.attachment, let files, files.has(name) else {
-      return .text(entry.shownText)
+  /// With its file, where there is one to be had. Usually one: a text that is longer than a message
+  /// may be here goes on in the next.
+  private mutating func bodies(of entry: WhatsAppExport.Entry) async throws -> [MessageBody] {
+    if let sender = entry.sender, notices.contains(sender) {
+      return Self.pieces("\(sender): \(entry.shownText)").map { .text($0) }
     }
-    if attachments[name] == nil {
-      let temporary = "\(store.directory)/import.part"
-      defer { unlink(temporary) }
-      do {
-        guard let path = try files.path(of: name, unpackedTo: temporary) else {
-          return .text(entry.shownText)
-        }
-        let file = try ImportedFile(path: path)
-        attachments[name] = try await file.upload(
-          WriteTransaction.uploadID(source, name), name: name, to: store, by: caller.user)
-      } catch let error as StoreError {
-        // One file too many is not worth the chat.
-        warn("\(name) is left out: \(error.message)")
-        return .text(entry.shownText)
+    guard let file = try await file(of: entry) else {
+      return Self.pieces(entry.shownText).map { .text($0) }
+    }
+    let texts = Self.pieces(entry.text)
+    return [.media(Media(attachments: [file], caption: texts.first ?? ""))]
+      + texts.dropFirst().map { .text($0) }
+  }
+
+  /// WhatsApp counts 65,536 characters, we 64 KiB. Cut at the end of a line where there is one, and
+  /// within no scalar.
+  static func pieces(_ text: String, of limit: Int = ChatLimits.textBytes) -> [String] {
+    var pieces: [String] = []
+    var rest = text[...]
+    while rest.utf8.count > limit {
+      var end = rest.utf8.index(rest.startIndex, offsetBy: limit)
+      while end > rest.startIndex, rest.utf8[end] & 0xC0 == 0x80 {
+        end = rest.utf8.index(before: end)
+      }
+      let head = rest.unicodeScalars[..<end]
+      if let line = head.lastIndex(of: "\n"), line > rest.startIndex {
+        pieces.append(String(head[..<line]))
+        rest = Substring(rest.unicodeScalars[rest.unicodeScalars.index(after: line)...])
+      } else {
+        pieces.append(String(head))
+        rest = Substring(rest.unicodeScalars[end...])
       }
     }
-    return .media(
-      Media(attachments: attachments[name].map { [$0] } ?? [], caption: entry.text))
+    return pieces + [String(rest)]
+  }
+
+  private mutating func file(of entry: WhatsAppExport.Entry) async throws -> UUID? {
+    guard let name = entry.attachment, let files, files.has(name) else { return nil }
+    if let known = attachments[name] { return known }
+    let temporary = "\(store.directory)/import.part"
+    defer { unlink(temporary) }
+    do {
+      guard let path = try files.path(of: name, unpackedTo: temporary) else { return nil }
+      let file = try ImportedFile(path: path)
+      let id = try await file.upload(
+        WriteTransaction.uploadID(source, name), name: name, to: store, by: caller.user)
+      attachments[name] = id
+      return id
+    } catch let error as StoreError {
+      // One file too many is not worth the chat.
+      warn("\(name) is left out: \(error.message)")
+      return nil
+    }
   }
 
   private mutating func flush() async throws {
