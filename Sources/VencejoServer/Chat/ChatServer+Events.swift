@@ -10,12 +10,15 @@ extension ChatServer {
     _ request: Chat.SubscribeRequest, _ out: ResponseWriter<Chat.SubscribeResponse>,
     _ context: ServerContext
   ) async throws {
-    let subscription = try await respond(context) { caller in
+    // In a task of its own: what is needed to know the caller is not kept while the stream waits.
+    let caller = try await Task(executorPreference: out.loop) {
+      try await respond(context) { $0 }
+    }.value
+    let subscription = try await answering(.chat) {
       try ChatSubscription(
         request, store: store, shelf: hub.shelf(for: out.loop), streams: streams,
-        presence: presence, configuration: configuration, caller: caller, out: out)
+        presence: presence, configuration: settings.configuration, caller: caller, out: out)
     }
-    // What is needed to know the caller is not kept while the stream waits.
     try await answering(.chat) { try await subscription.run() }
   }
 

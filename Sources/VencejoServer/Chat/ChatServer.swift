@@ -12,7 +12,7 @@ struct ChatServer: Chat.ChatService {
   let presence: PresenceBoard
   let streams: StreamRegistry
   let hooks: HookSender
-  let configuration: Backend.Configuration
+  let settings: SharedSettings
 
   /// Handlers only await the store's own threads.
   var execution: HandlerExecution { .loop }

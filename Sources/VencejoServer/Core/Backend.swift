@@ -165,7 +165,7 @@ public final class Backend: Sendable {
         guardian: guardian, limits: limits),
       ChatServer(
         store: store, authenticator: authenticator, hub: chatHub, presence: presence,
-        streams: streams, hooks: hooks, configuration: configuration),
+        streams: streams, hooks: hooks, settings: SharedSettings(configuration)),
       RecordServer(
         store: store, authenticator: authenticator, hub: recordHub, streams: streams,
         configuration: configuration),

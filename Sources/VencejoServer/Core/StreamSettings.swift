@@ -1,6 +1,12 @@
 import VencejoProtobuf
 import VencejoStore
 
+/// The operator's settings, in one place: a copy would lie in the frame of each call that waits.
+final class SharedSettings: Sendable {
+  let configuration: Backend.Configuration
+  init(_ configuration: Backend.Configuration) { self.configuration = configuration }
+}
+
 extension Backend.Configuration {
   /// The silence after which a stream sends a heartbeat: what was asked for, within bounds.
   func heartbeat(asked: Google.Duration?) -> Duration {
