@@ -27,13 +27,9 @@ final class Broadcast<Value: Sendable>: Sendable {
     // One place more than the limit, kept for `missed`.
     let (stream, continuation) = AsyncStream.makeStream(
       of: Value.self, bufferingPolicy: .bufferingOldest(limit + 1))
-    let id = state.withLock { state in
+    state.withLock { state in
       state.next += 1
       state.readers[state.next] = Reader(continuation: continuation)
-      return state.next
-    }
-    continuation.onTermination = { [weak self] _ in
-      self?.state.withLock { _ = $0.readers.removeValue(forKey: id) }
     }
     return stream
   }
@@ -42,30 +38,40 @@ final class Broadcast<Value: Sendable>: Sendable {
   func pulses() -> AsyncStream<Void> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    let id = state.withLock { state in
+    state.withLock { state in
       state.next += 1
       state.pulses[state.next] = continuation
-      return state.next
-    }
-    continuation.onTermination = { [weak self] _ in
-      self?.state.withLock { _ = $0.pulses.removeValue(forKey: id) }
     }
     return stream
   }
 
+  /// In the same order for every reader.
+  ///
+  /// A reader that has gone is noticed here, and not when it goes: its end is told under a lock of
+  /// its task, which a yield takes too, so that the two would wait for each other.
   func send(_ value: Value) {
     state.withLock { state in
-      for pulse in state.pulses.values { pulse.yield() }
+      var gone: [Int] = []
+      for (id, pulse) in state.pulses {
+        if case .terminated = pulse.yield() { gone.append(id) }
+      }
       for (id, reader) in state.readers {
         var reader = reader
-        if reader.hasMissed {
-          if case .enqueued = reader.continuation.yield(missed) { reader.hasMissed = false }
+        var result = reader.continuation.yield(reader.hasMissed ? missed : value)
+        if reader.hasMissed, case .enqueued = result {
+          result = reader.continuation.yield(value)
         }
-        if !reader.hasMissed, case .dropped = reader.continuation.yield(value) {
-          reader.hasMissed = true
+        switch result {
+        case .dropped: reader.hasMissed = true
+        case .terminated: gone.append(id)
+        default: reader.hasMissed = false
         }
         state.readers[id] = reader
       }
+      for id in gone { (state.readers[id], state.pulses[id]) = (nil, nil) }
     }
   }
+
+  /// Readers that have not been found gone.
+  var readerCount: Int { state.withLock { $0.readers.count + $0.pulses.count } }
 }

@@ -146,4 +146,29 @@ import VencejoProtobuf
     seen.append(await reader.next() ?? 0)
     #expect(seen == [1, 2, 3, 4, -1, 11])
   }
+
+  /// A reader's end and a value for it do not wait for each other's locks.
+  @Test func readersComeAndGoWhileValuesCome() async {
+    let broadcast = Broadcast<Int>(missed: -1)
+    let sender = Task.detached {
+      while !Task.isCancelled {
+        broadcast.send(1)
+        await Task.yield()
+      }
+    }
+    for _ in 0..<3000 {
+      let (values, pulses) = (broadcast.subscribe(), broadcast.pulses())
+      let readers = [
+        Task.detached { for await _ in values {} }, Task.detached { for await _ in pulses {} },
+      ]
+      await Task.yield()
+      for reader in readers { reader.cancel() }
+      for reader in readers { await reader.value }
+    }
+    sender.cancel()
+    await sender.value
+    // Nothing of those who went stays.
+    broadcast.send(2)
+    #expect(broadcast.readerCount == 0)
+  }
 }
