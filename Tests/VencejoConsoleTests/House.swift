@@ -35,7 +35,7 @@ final class House: Sendable {
   /// Where consoles of a device keep their files.
   func profile(_ device: String) -> Profile {
     Profile(
-      name: "default", server: address, environment: ["VENCEJO_CONFIG": "\(folder)/\(device)"])
+      name: "default", server: address, environment: ["VENCEJO_PROFILES": "\(folder)/\(device)"])
   }
 
   func client(_ device: String) throws -> (VencejoClient, Profile) {

@@ -217,4 +217,15 @@ extension ScriptTests {
       #expect(try await house.run(["watch zone nowhere --timeout 5"]).status == 69)
     }
   }
+
+  /// The server's settings have a variable of their own, `VENCEJO_CONFIG`, which names a file.
+  @Test func profilesHaveAVariableOfTheirOwn() async throws {
+    let house = try House()
+    let folder = "\(house.folder)/elsewhere"
+    let names = ["VENCEJO_PROFILES": folder, "VENCEJO_CONFIG": "\(house.folder)/vencejo.conf"]
+    let profile = Profile(name: "p", server: "s", environment: names)
+    #expect(profile.dataFolder == "\(folder)/p/s")
+    #expect(access("\(house.folder)/vencejo.conf", F_OK) != 0)
+    await house.close()
+  }
 }

@@ -63,8 +63,8 @@ struct ConsoleOptions: Sendable {
       --help, -h          this
     \(TLSOptions.help)
 
-    Sessions and the history are kept, for you alone, in ~/.config/vencejo ($XDG_CONFIG_HOME/vencejo;
-    VENCEJO_CONFIG names another folder).
+    Sessions, the history, and what the prompt knew last of your chats are kept, for you alone, in
+    ~/.config/vencejo ($XDG_CONFIG_HOME/vencejo; VENCEJO_PROFILES names another folder).
 
     Exit status: 0 ok; 1 wrong usage; 64 and the gRPC code for an error of the server; 124 when a
     wait ran out of time; 130 when interrupted.

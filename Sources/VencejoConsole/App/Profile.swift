@@ -20,7 +20,7 @@ final class Profile: SessionStorage {
   /// The folder of a profile and a server, made when missing.
   init(name: String, server: String, environment: [String: String] = Profile.environment) {
     let base: String? =
-      environment["VENCEJO_CONFIG"]
+      environment["VENCEJO_PROFILES"]
       ?? environment["XDG_CONFIG_HOME"].map { $0 + "/vencejo" }
       ?? environment["HOME"].map { $0 + "/.config/vencejo" }
     guard let base, !base.isEmpty else {
@@ -33,7 +33,7 @@ final class Profile: SessionStorage {
 
   static var environment: [String: String] {
     var values: [String: String] = [:]
-    for name in ["VENCEJO_CONFIG", "XDG_CONFIG_HOME", "HOME"] {
+    for name in ["VENCEJO_PROFILES", "XDG_CONFIG_HOME", "HOME"] {
       if let value = getenv(name) { values[name] = String(cString: value) }
     }
     return values
