@@ -164,15 +164,19 @@ let package = Package(
 
     // Tests mirror the rooms.
     .target(
-      name: "ProtobufOracle", dependencies: ["VencejoProtobuf"], path: "Tests/Oracle",
+      name: "ProtobufOracle", dependencies: ["VencejoProtobuf", "TestSupport"],
+      path: "Tests/Oracle",
       exclude: ["oracle.py", "oracle.cc", "oracle.c", "Makefile"], swiftSettings: settings),
     .target(
       name: "TestMessages", dependencies: ["VencejoProtobuf"], path: "Tests/Messages",
       swiftSettings: settings),
+    .target(name: "TestSupport", path: "Tests/Support", swiftSettings: settings),
     .target(
       name: "TestCertificates", dependencies: ["VencejoHTTP2"], path: "Tests/Certificates",
       swiftSettings: settings),
-    tests("VencejoProtobufTests", ["VencejoProtobuf", "ProtobufOracle", "TestMessages"]),
+    tests(
+      "VencejoProtobufTests",
+      ["VencejoProtobuf", "ProtobufOracle", "TestMessages", "TestSupport"]),
     tests(
       "VencejoDescriptorsTests",
       ["VencejoDescriptors", "VencejoProtobuf", "ProtobufOracle", "TestMessages"]),
@@ -208,29 +212,29 @@ let package = Package(
         "VencejoObservability", "VencejoInterceptors", "VencejoRPC", "VencejoHTTP2",
         "VencejoProtobuf", "InteropEcho",
       ]),
-    tests("VencejoSQLiteTests", ["VencejoSQLite"]),
+    tests("VencejoSQLiteTests", ["VencejoSQLite", "TestSupport"]),
     tests("VencejoCryptoTests", ["VencejoCrypto"]),
     tests("VencejoCompressionTests", ["VencejoCompression"]),
     tests("VencejoHTTPClientTests", ["VencejoHTTPClient"]),
-    tests("VencejoStoreTests", ["VencejoStore", "VencejoSQLite", "VencejoCrypto"]),
+    tests("VencejoStoreTests", ["VencejoStore", "VencejoSQLite", "VencejoCrypto", "TestSupport"]),
     tests(
       "VencejoServerTests",
       [
         "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf",
-        "VencejoJSON", "VencejoStore", "VencejoCrypto", "VencejoHTTPClient",
+        "VencejoJSON", "VencejoStore", "VencejoCrypto", "VencejoHTTPClient", "TestSupport",
       ]),
     .testTarget(
       name: "ModelTests",
       dependencies: [
         "vencejo", "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2", "VencejoProtobuf",
-        "VencejoCrypto", "VencejoStore", "VencejoJSON",
+        "VencejoCrypto", "VencejoStore", "VencejoJSON", "TestSupport",
       ],
       path: "Tests/Model", swiftSettings: settings),
     tests(
       "VencejoClientTests",
       [
         "VencejoClient", "VencejoServer", "VencejoAPI", "VencejoRPC", "VencejoHTTP2",
-        "VencejoProtobuf", "VencejoSQLite",
+        "VencejoProtobuf", "VencejoSQLite", "TestSupport",
       ]),
     tests(
       "VencejoToolsTests",
@@ -242,7 +246,7 @@ let package = Package(
       "VencejoConsoleTests",
       [
         "VencejoConsole", "VencejoClient", "VencejoServer", "VencejoAPI", "VencejoRPC",
-        "VencejoHTTP2", "VencejoTools", "CTerminal",
+        "VencejoHTTP2", "VencejoTools", "CTerminal", "TestSupport",
       ]),
   ]
 )

@@ -115,14 +115,19 @@ public struct Conversation: Sendable, Equatable {
 
   init(_ client: VencejoClient, _ chat: String) {
     self.chat = client.cache.chat(chat)
-    let waiting = client.outbox.all.filter { $0.chat == chat }
-    // Read after the outbox: a message leaves that only when the server has it.
-    let held = client.cache.messages(of: chat)
-    var items = held.map { message in
+    let (stored, waiting) = client.outbox.contents(of: chat)
+    // After the outbox: what has left it by now is here.
+    var messages = client.cache.messages(of: chat)
+    // The answer to a sender may come before the stream does; where the stream is already, the
+    // cache knows better, also of what is gone again.
+    let newest = messages.last?.sequence ?? 0
+    messages += stored.filter { $0.sequence > newest }.sorted { $0.sequence < $1.sequence }
+    var items = messages.map { message in
       Item(id: Self.id(of: message), message: message, state: Self.state(of: message))
     }
-    let stored = Set(items.suffix(2 * waiting.count + 100).map(\.id))
-    for pending in waiting where !stored.contains(pending.id) {
+    // One whose answer was lost may have come by the stream.
+    let there = Set(items.suffix(2 * waiting.count + 100).map(\.id))
+    for pending in waiting where !there.contains(pending.id) {
       var message = Chat.Message(name: "\(chat)/messages/\(pending.id)")
       message.mine = true
       message.content = pending.content
@@ -154,8 +159,7 @@ public struct Conversation: Sendable, Equatable {
 }
 
 /// A value as it is now, and again whenever it has become another. A reader that is slow misses
-/// what was in between and never what is last. Ends with its
-/// task.
+/// what was in between and never what is last. Ends with its reader's task.
 public struct Values<Element: Sendable & Equatable>: AsyncSequence, Sendable {
   public typealias Failure = Never
 

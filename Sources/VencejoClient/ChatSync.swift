@@ -16,7 +16,12 @@ final class ChatSync: Sendable {
 
   private struct Status {
     var connection = ConnectionState.offline
-    var storageFailure: RPCError?
+    var storageFailures: [StoragePart: RPCError] = [:]
+  }
+
+  /// What is kept on disk, each with its own troubles.
+  enum StoragePart: CaseIterable {
+    case file, cache, outbox
   }
 
   let broadcast = Broadcast<ChatChange>(missed: .missed)
@@ -53,14 +58,22 @@ final class ChatSync: Sendable {
   }
 
   var connection: ConnectionState { status.withLock { $0.connection } }
-  var storageFailure: RPCError? { status.withLock { $0.storageFailure } }
-
-  /// Does something with what is kept on disk; a failure is noted.
-  func keep(_ body: () throws(RPCError) -> Void) {
-    do throws(RPCError) { try body() } catch { note(storage: error) }
+  var storageFailure: RPCError? {
+    status.withLock { status in
+      StoragePart.allCases.compactMap { status.storageFailures[$0] }.first
+    }
   }
 
-  func note(storage failure: RPCError?) { status.withLock { $0.storageFailure = failure } }
+  /// Does something with what is kept on disk; a failure is noted until the account changes.
+  func keep(_ part: StoragePart, _ body: () throws(RPCError) -> Void) {
+    do throws(RPCError) { try body() } catch { note(error, of: part) }
+  }
+
+  func note(_ failure: RPCError?, of part: StoragePart) {
+    status.withLock { $0.storageFailures[part] = failure }
+  }
+
+  func forgetStorageFailures() { status.withLock { $0.storageFailures = [:] } }
 
   /// What else has waited for the server.
   func whenLive(_ action: @escaping @Sendable () -> Void) { whenLive.withLock { $0 = action } }
@@ -93,7 +106,8 @@ final class ChatSync: Sendable {
         let group = try await stream.next()
         if Task.isCancelled { break }
         let (changes, failure) = cache.apply(group.frames, token: group.token, user: user)
-        note(storage: failure)
+        // All is written again with the next transaction, so that the last one tells.
+        note(failure, of: .cache)
         for change in changes {
           if change == .caughtUp { report(.live) }
           broadcast.send(change)
@@ -123,6 +137,8 @@ extension VencejoClient {
   /// How the stream of changes stands.
   public var connection: ConnectionState { sync.connection }
 
-  /// Why what is known now could not be kept on disk; nil when all is kept, or nothing is to be.
+  /// Why something that is known could not be kept on disk; nil when all is kept, or nothing is to
+  /// be. FAILED_PRECONDITION when the account's file cannot be used, DATA_LOSS when it is damaged,
+  /// RESOURCE_EXHAUSTED when there is no room. The client goes on in memory.
   public var storageFailure: RPCError? { sync.storageFailure }
 }

@@ -68,9 +68,14 @@ public final class Outbox: Sendable {
     /// The pauses of workers between two attempts.
     var pauses: [String: Task<Void, Never>] = [:]
     var store: DeviceStore?
+    /// What the server has and the stream of changes may not have brought yet.
+    var stored: [Chat.Message] = []
     /// Counts users, so that a worker knows that its own has gone.
     var generation = 0
   }
+
+  /// Messages remembered until the stream has brought them.
+  private static let longestStored = 100
 
   private let chat: Chat.ChatClient
   private let authenticator: Authenticator
@@ -93,8 +98,16 @@ public final class Outbox: Sendable {
   /// What was refused for good and is neither discarded nor tried again, oldest first.
   public var failed: [Pending] { state.withLock { $0.queue.filter(\.isFailed) } }
 
-  /// Both, oldest first.
-  var all: [Pending] { state.withLock { $0.queue } }
+  /// Of one chat: what the server stored of late, and what it does not have yet, oldest first.
+  func contents(of chat: String) -> (stored: [Chat.Message], queue: [Pending]) {
+    let prefix = "\(chat)/messages/"
+    return state.withLock { state in
+      (
+        state.stored.filter { $0.name.hasPrefix(prefix) },
+        state.queue.filter { $0.chat == chat }
+      )
+    }
+  }
 
   /// Puts a text into the outbox and answers with the message's id. `.sent` or `.sendFailed`
   /// among the client's changes tells how it ended.
@@ -136,7 +149,7 @@ public final class Outbox: Sendable {
         return false
       }
       state.queue[index].state = .queued
-      sync.keep { () throws(RPCError) in try state.store?.set(nil, of: id) }
+      sync.keep(.outbox) { () throws(RPCError) in try state.store?.set(nil, of: id) }
       start(state.queue[index].chat, &state)
       return true
     }
@@ -155,7 +168,7 @@ public final class Outbox: Sendable {
         })
       else { return (false, Waiter?.none) }
       state.queue.remove(at: index)
-      sync.keep { () throws(RPCError) in try state.store?.remove(id) }
+      sync.keep(.outbox) { () throws(RPCError) in try state.store?.remove(id) }
       return (true, state.waiters.removeValue(forKey: id))
     }
     waiter?.resume(returning: .failure(RPCError(.cancelled, "the message was discarded")))
@@ -205,7 +218,7 @@ public final class Outbox: Sendable {
       return
     }
     state.withLock { state in
-      sync.keep { () throws(RPCError) in try state.store?.add(message) }
+      sync.keep(.outbox) { () throws(RPCError) in try state.store?.add(message) }
       state.queue.append(message)
       state.waiters[message.id] = waiter
       start(message.chat, &state)
@@ -296,12 +309,16 @@ public final class Outbox: Sendable {
       if case .failure(let error) = result, waiter == nil {
         // Nobody waits for the answer: it is kept where it can be seen.
         state.queue[index].state = .failed(RPCErrorSummary(error))
-        sync.keep { () throws(RPCError) in
+        sync.keep(.outbox) { () throws(RPCError) in
           try state.store?.set(RPCErrorSummary(error), of: message.id)
         }
       } else {
         state.queue.remove(at: index)
-        sync.keep { () throws(RPCError) in try state.store?.remove(message.id) }
+        if case .success(let stored) = result {
+          state.stored.append(stored)
+          if state.stored.count > Self.longestStored { state.stored.removeFirst() }
+        }
+        sync.keep(.outbox) { () throws(RPCError) in try state.store?.remove(message.id) }
       }
       return (true, waiter)
     }

@@ -52,9 +52,7 @@ public final class VencejoClient: Sendable {
   /// - Parameter tls: how to make sure of the server; nil for plain text.
   /// - Parameter session: from an earlier run.
   /// - Parameter storage: told of every new session.
-  /// - Throws: INVALID_ARGUMENT when the target is no address, or `tls` cannot be used;
-  ///   FAILED_PRECONDITION when the file of the session's account cannot be used, DATA_LOSS when it
-  ///   is damaged.
+  /// - Throws: INVALID_ARGUMENT when the target is no address, or `tls` cannot be used.
   public init(
     _ target: String, tls: ClientTLS? = nil, configuration: Configuration = .init(),
     session: Session? = nil, storage: any SessionStorage = NoSessionStorage()
@@ -74,7 +72,7 @@ public final class VencejoClient: Sendable {
       Chat.ChatClient(channel), authenticator: authenticator, sync: sync,
       timeout: configuration.timeout)
     sync.whenLive { [weak outbox] in outbox?.wake() }
-    if let session { try attach(session.user) }
+    if let session { attach(session.user) }
   }
 
   /// Ends the stream and the connection. The session stays good, and what waits to be sent is kept
@@ -133,13 +131,10 @@ public final class VencejoClient: Sendable {
   }
 
   /// Goes on with a session of an earlier run, and with what was kept of its account.
-  ///
-  /// - Throws: FAILED_PRECONDITION when the account's file cannot be used, DATA_LOSS when it is
-  ///   damaged; the session is taken all the same, and kept in memory only.
-  public func resume(_ session: Session) async throws(RPCError) {
+  public func resume(_ session: Session) async {
     forget()
     await authenticator.set(session)
-    try attach(session.user)
+    attach(session.user)
   }
 
   /// Whether what happens from now on will be known to the next run.
@@ -183,7 +178,7 @@ public final class VencejoClient: Sendable {
       Session(
         user: user.name, handle: user.handle, accessToken: tokens.accessToken,
         accessExpiry: tokens.accessExpireTime?.seconds ?? 0, refreshToken: tokens.refreshToken))
-    try attach(user.name)
+    attach(user.name)
     return user
   }
 
@@ -194,14 +189,19 @@ public final class VencejoClient: Sendable {
     cache.clear()
     profiles.clear()
     store.withLock { store in
-      if erasing { sync.keep { () throws(RPCError) in try store?.erase() } }
+      sync.forgetStorageFailures()
+      if erasing { sync.keep(.file) { () throws(RPCError) in try store?.erase() } }
       store = nil
     }
   }
 
-  /// Opens what was kept of a user (`users/{user}`), if there is a place for it.
-  private func attach(_ user: String) throws(RPCError) {
+  /// Goes on with what was kept of a user (`users/{user}`), if there is a place for it.
+  private func attach(_ user: String) {
     guard let folder = configuration.dataFolder else { return }
+    sync.keep(.file) { () throws(RPCError) in try open(user, in: folder) }
+  }
+
+  private func open(_ user: String, in folder: String) throws(RPCError) {
     // Ids are letters, digits and dashes; anything else would be the work of a hostile server.
     let id = user.split(separator: "/").last ?? ""
     let isPlain = id.utf8.allSatisfy { byte in

@@ -13,7 +13,8 @@ struct JSONCursor: ~Copyable {
   /// The last string with escapes, without them.
   private var decoded = ByteBuffer()
 
-  // Stands in for the address of an empty text, which has none.
+  // Stands in for the address of an empty text, which has none. Never read, as the count is zero,
+  // and never changed.
   private nonisolated(unsafe) static let nothing = UnsafeRawPointer(
     UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1))
 

@@ -30,8 +30,8 @@ public struct WireReader: ~Copyable {
   /// The first thing that was wrong with the input, if anything was.
   public private(set) var error: DecodingError?
 
-  // Stands in for the address of an empty buffer, which has none. Never read: its length
-  // is zero.
+  // Stands in for the address of an empty buffer, which has none. Never read, as its
+  // length is zero, and never changed.
   private nonisolated(unsafe) static let nothing = UnsafeRawPointer(
     UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1))
 

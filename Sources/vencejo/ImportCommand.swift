@@ -96,7 +96,8 @@ enum ImportCommand {
         .failedPrecondition, "FILE_UNWRITABLE",
         "cannot make \(path): \(String(cString: strerror(errno)))")
     }
-    // Its end is looked at below; what a failure leaves is for the user to see.
+    // Its end is looked at below; what a failure leaves is for the user to see. Only this task has
+    // it: `body` is waited for, and may not keep what it writes with.
     nonisolated(unsafe) let handle = file
     defer { fclose(handle) }
     let result = try await body { bytes in

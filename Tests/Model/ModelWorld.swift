@@ -8,18 +8,6 @@ import VencejoRPC
 import VencejoServer
 import VencejoStore
 
-/// Numbers that come again for the same seed.
-struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-    return z ^ (z >> 31)
-  }
-}
-
 /// A server that can be killed at a named point of its writer, and started again from what was on
 /// the disk then.
 final class ModelWorld: Sendable {
@@ -126,18 +114,6 @@ final class ModelWorld: Sendable {
     }
   }
 
-  static func remove(_ path: String) {
-    if let folder = opendir(path) {
-      while let entry = readdir(folder) {
-        let name = name(entry)
-        if name != ".", name != ".." { remove("\(path)/\(name)") }
-      }
-      closedir(folder)
-      rmdir(path)
-    } else {
-      unlink(path)
-    }
-  }
 }
 
 extension Message {

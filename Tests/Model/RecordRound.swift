@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 import VencejoAPI
 import VencejoCrypto
@@ -84,7 +85,7 @@ final class RecordRound {
     }
     if faults.isEmpty { try await compare() }
     await world.end()
-    ModelWorld.remove(root)
+    TemporaryFolder.remove(root)
   }
 
   func options(_ user: Int) -> CallOptions { .bearer(tokens[user]) }

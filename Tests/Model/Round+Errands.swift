@@ -1,3 +1,4 @@
+import TestSupport
 import VencejoAPI
 import VencejoCrypto
 import VencejoProtobuf

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import VencejoAPI
 import VencejoCrypto
@@ -81,7 +82,7 @@ final class Round {
     }
     for device in devices { await device.disconnect() }
     await world.end()
-    ModelWorld.remove(root)
+    TemporaryFolder.remove(root)
   }
 
   private(set) var client: Chat.ChatClient

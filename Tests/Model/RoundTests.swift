@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import VencejoAPI
 import VencejoProtobuf
@@ -35,7 +36,7 @@ import VencejoRPC
   @Test func theServerDoesAsItIsTold() async throws {
     var template = Array("/tmp/vencejo-model-XXXXXX".utf8CString)
     let root = String(cString: try #require(mkdtemp(&template)))
-    defer { ModelWorld.remove(root) }
+    defer { TemporaryFolder.remove(root) }
     let clock = try SharedClock(path: "\(root)/clock")
     for word in ["nonsense=1", "cost", "cost=much", "crash=after-commit", "clock=\(root)/none"] {
       #expect(throws: ProcessWorld.NoServer.self, "\(word)") {

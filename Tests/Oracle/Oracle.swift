@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TestSupport
 public import VencejoProtobuf
 
 /// Google's Python protobuf in a process of its own, as a second opinion on the codec.
@@ -144,7 +145,7 @@ public final class Oracle: Sendable {
 
   /// Messages with up to four bytes replaced, some for each.
   public static func mutated(_ originals: [[UInt8]], each count: Int = 40) -> [[UInt8]] {
-    var random = SplitMix(state: 7)
+    var random = SeededGenerator(state: 7)
     var result: [[UInt8]] = []
     for bytes in originals where !bytes.isEmpty && bytes.count < 2000 {
       for _ in 0..<count {
@@ -187,20 +188,5 @@ public final class Oracle: Sendable {
       filled += got
     }
     return bytes
-  }
-}
-
-/// A small generator of random numbers with a seed (Steele, Lea, Flood: SplitMix64).
-public struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  public init(state: UInt64) { self.state = state }
-
-  public mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
   }
 }

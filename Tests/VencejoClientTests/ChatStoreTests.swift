@@ -1,4 +1,5 @@
 import Synchronization
+import TestSupport
 import Testing
 import VencejoAPI
 import VencejoProtobuf
@@ -9,11 +10,11 @@ import VencejoRPC
 /// What an application shows, with a server and without one.
 @Suite(.timeLimit(.minutes(1))) struct ChatStoreTests {
   private let backend: ScriptedBackend
-  private let folder: DataFolder
+  private let folder: TemporaryFolder
 
   init() throws {
     backend = try ScriptedBackend()
-    folder = try DataFolder()
+    folder = try TemporaryFolder("device")
   }
 
   private static let nowhere = "127.0.0.1:1"
@@ -193,7 +194,7 @@ import VencejoRPC
       try await client.signIn(handle: handle, password: "right")
       #expect(client.isKept)
     }
-    #expect(folder.files.filter { $0.hasSuffix(".sqlite") } == ["ana.sqlite", "ben.sqlite"])
+    #expect(folder.names.filter { $0.hasSuffix(".sqlite") } == ["ana.sqlite", "ben.sqlite"])
     // A second process of the same account gets by without the file.
     let second = try VencejoClient(backend.address, configuration: configuration())
     defer { second.close() }
@@ -202,10 +203,53 @@ import VencejoRPC
     // A name that would lead out of the folder is none.
     let hostile = try VencejoClient(backend.address, configuration: configuration())
     defer { hostile.close() }
-    let error = await #expect(throws: RPCError.self) {
-      try await hostile.signIn(handle: "..", password: "right")
-    }
-    #expect(error?.code == .invalidArgument)
+    try await hostile.signIn(handle: "..", password: "right")
+    #expect(!hostile.isKept)
+    #expect(hostile.storageFailure?.code == .invalidArgument)
+  }
+
+  @Test func whoCannotKeepAnythingIsToldAndGoesOn() async throws {
+    var configuration = VencejoClient.Configuration()
+    configuration.dataFolder = "\(folder.path)/none"
+    let client = try VencejoClient(backend.address, configuration: configuration)
+    defer { client.close() }
+    #expect(client.storageFailure == nil)
+    try await client.signIn(handle: "ana", password: "right")
+    #expect(client.storageFailure?.code == .failedPrecondition)
+    #expect(!client.isKept)
+    _ = try await client.send("all the same", to: "chats/a")
+    // A transaction that is not to be kept says nothing of the file.
+    backend.state.withLock { $0.streams = [[chat("chats/a"), frame(message(1), "t1"), .hang]] }
+    client.startSync()
+    _ = try await value(of: ChatStore(client).chatLists) { !$0.isEmpty }
+    #expect(client.storageFailure?.code == .failedPrecondition)
+  }
+
+  /// The answer to the sender comes before the stream does.
+  @Test func aMessageThatWasSentStaysInItsConversation() async throws {
+    backend.state.withLock { $0.streams = [[chat("chats/a"), frame(message(3), "t1"), .hang]] }
+    let client = try await signedIn()
+    defer { client.close() }
+    let store = ChatStore(client)
+    client.startSync()
+    _ = try await value(of: store.conversations(of: "chats/a")) { !$0.items.isEmpty }
+    // The server has had three more of others.
+    backend.state.withLock { $0.order = ["x", "y", "z", "w"] }
+    let stored = try await client.send("mine", to: "chats/a")
+    #expect(stored.sequence == 5)
+    #expect(client.outbox.pending.isEmpty)
+    #expect(store.conversation("chats/a").items.map(\.message.sequence) == [3, 5])
+    #expect(store.conversation("chats/b").items.isEmpty)
+    // The stream has been there: the cache knows better.
+    _ = client.cache.apply(
+      [created(4), created(5), created(6)], token: "t2", user: "users/ana")
+    #expect(store.conversation("chats/a").items.map(\.message.sequence) == [3, 4, 5, 6])
+  }
+
+  private func created(_ sequence: Int64) -> Chat.SubscribeResponse {
+    var frame = Chat.SubscribeResponse()
+    frame.event = message(sequence)
+    return frame
   }
 
   @Test func ticksOfADirectChatMove() async throws {

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import VencejoAPI
 import VencejoProtobuf
@@ -7,40 +8,11 @@ import VencejoSQLite
 
 @testable import VencejoClient
 
-/// A folder that goes with its owner.
-final class DataFolder {
-  let path: String
-
-  init() throws {
-    var template = Array("/tmp/vencejo-device-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw RPCError(.internalError, "no folder") }
-    path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-  }
-
-  var files: [String] {
-    var names: [String] = []
-    guard let directory = opendir(path) else { return [] }
-    defer { closedir(directory) }
-    while let entry = readdir(directory) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if !name.hasPrefix(".") { names.append(name) }
-    }
-    return names.sorted()
-  }
-
-  deinit {
-    for name in files { unlink("\(path)/\(name)") }
-    rmdir(path)
-  }
-}
-
 /// What a device keeps between runs.
 @Suite(.timeLimit(.minutes(1))) struct DeviceStoreTests {
-  private let folder: DataFolder
+  private let folder: TemporaryFolder
 
-  init() throws { folder = try DataFolder() }
+  init() throws { folder = try TemporaryFolder("device") }
 
   private var file: String { "\(folder.path)/ana.sqlite" }
 
@@ -94,9 +66,9 @@ final class DataFolder {
   }
 
   /// What is on disk is what is in memory, after each transaction.
-  @Test(arguments: 0..<40)
-  func theFileFollowsTheCache(_ seed: Int) throws {
-    var random = SeededGenerator(seed)
+  @Test(arguments: UInt64(0)..<40)
+  func theFileFollowsTheCache(_ seed: UInt64) throws {
+    var random = SeededGenerator(state: seed)
     var store: DeviceStore? = try open()
     var cache = ChatCache()
     cache.attach(try #require(store), .init())
@@ -147,7 +119,7 @@ final class DataFolder {
   @Test func aFileIsOneProcessesAndItsOwnersAlone() throws {
     let store = try open()
     #expect(try DeviceStore(path: file) == nil)
-    for name in folder.files {
+    for name in folder.names {
       var status = stat()
       #expect(stat("\(folder.path)/\(name)", &status) == 0)
       #expect(status.st_mode & 0o777 == 0o600, "\(name)")
@@ -179,20 +151,5 @@ final class DataFolder {
     store = try open()
     let error = #expect(throws: RPCError.self) { try store?.load() }
     #expect(error?.code == .dataLoss)
-  }
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014): the same numbers for the same seed.
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(_ seed: Int) { state = UInt64(truncatingIfNeeded: seed) }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import VencejoAPI
 import VencejoHTTP2
@@ -49,7 +50,7 @@ import VencejoServer
   }
 
   @Test func aSaveIsResolvedUntilItMeetsNobody() async throws {
-    let folder = try DataFolder()
+    let folder = try TemporaryFolder("device")
     let backend = try Backend(configuration: .init(directory: folder.path))
     defer { backend.close() }
     let server = try Server(

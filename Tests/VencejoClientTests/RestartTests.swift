@@ -1,5 +1,5 @@
-import Glibc
 import Synchronization
+import TestSupport
 import Testing
 import VencejoAPI
 import VencejoHTTP2
@@ -15,22 +15,20 @@ import VencejoServer
 
   /// A server that can be stopped and started on the same port and folder.
   private final class House {
-    let folder: String
+    private let folder: TemporaryFolder
     private(set) var port: UInt16 = 0
     private var backend: Backend?
     private var server: Server?
 
     init() throws {
-      var template = Array("/tmp/vencejo-client-XXXXXX".utf8CString)
-      guard mkdtemp(&template) != nil else { throw RPCError(.internalError, "no folder") }
-      folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+      folder = try TemporaryFolder("client")
       try start()
     }
 
     var address: String { "127.0.0.1:\(port)" }
 
     func start() throws {
-      let backend = try Backend(configuration: .init(directory: folder))
+      let backend = try Backend(configuration: .init(directory: folder.path))
       let services = backend.services
       // Streams are cut, wherever they are: the polite end is another test's.
       var configuration = Server.Configuration()
@@ -46,19 +44,6 @@ import VencejoServer
       await server?.shutdown()
       backend?.close()
       (backend, server) = (nil, nil)
-    }
-
-    func close() async {
-      await stop()
-      guard let directory = opendir(folder) else { return }
-      while let entry = readdir(directory) {
-        let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-          pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
-        unlink("\(folder)/\(name)")
-      }
-      closedir(directory)
-      rmdir(folder)
     }
   }
 
@@ -129,6 +114,6 @@ import VencejoServer
       #expect(mine == (0..<perClient).map { "message \($0)" })
       client.close()
     }
-    await house.close()
+    await house.stop()
   }
 }

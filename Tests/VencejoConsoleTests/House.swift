@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TestSupport
 import VencejoClient
 import VencejoHTTP2
 import VencejoRPC
@@ -29,7 +30,7 @@ final class House: Sendable {
     backend.drain()
     await server.shutdown()
     backend.close()
-    Self.remove(folder)
+    TemporaryFolder.remove(folder)
   }
 
   /// Where consoles of a device keep their files.
@@ -65,20 +66,6 @@ final class House: Sendable {
       status: status, out: display.out.withLock { $0 }, errors: display.errors.withLock { $0 })
   }
 
-  private static func remove(_ path: String) {
-    guard let directory = opendir(path) else {
-      unlink(path)
-      return
-    }
-    while let entry = readdir(directory) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name != ".", name != ".." { remove("\(path)/\(name)") }
-    }
-    closedir(directory)
-    rmdir(path)
-  }
 }
 
 /// Keeps what is shown.

@@ -1,5 +1,6 @@
 import ProtobufOracle
 import TestMessages
+import TestSupport
 import Testing
 import VencejoProtobuf
 
@@ -114,7 +115,7 @@ struct OracleTests {
   }
 
   @Test func randomBytes() throws {
-    var random = SplitMix(state: 11)
+    var random = SeededGenerator(state: 11)
     let inputs = (0..<100_000).map { _ in
       (0..<random.next(upperBound: UInt64(24))).map { _ -> UInt8 in
         // Small numbers are more often valid tags and lengths.

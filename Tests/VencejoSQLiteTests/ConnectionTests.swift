@@ -1,27 +1,14 @@
 import Glibc
+import TestSupport
 import Testing
 import VencejoSQLite
 
 /// A folder that goes away with the test.
 final class Scratch {
-  let path: String
+  private let folder: TemporaryFolder
+  var path: String { folder.path }
 
-  init() throws {
-    var template = Array("/tmp/vencejo-sqlite-XXXXXX".utf8CString)
-    path = String(cString: try #require(mkdtemp(&template)))
-  }
-
-  deinit {
-    guard let folder = opendir(path) else { return }
-    while let entry = readdir(folder) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name != ".", name != ".." { unlink(path + "/" + name) }
-    }
-    closedir(folder)
-    rmdir(path)
-  }
+  init() throws { folder = try TemporaryFolder("sqlite") }
 
   func file(_ name: String) -> String { path + "/" + name }
 

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import VencejoAPI
 import VencejoCrypto
@@ -202,7 +203,7 @@ extension Person {
       $0.store.clock = { clock.now }
       kept = $0
     }
-    defer { World.remove(world.path) }
+    defer { TemporaryFolder.remove(world.path) }
     let configuration = try #require(kept)
     let (ana, ben) = (try await world.person("ana"), try await world.person("ben"))
     let chat = try await ana.createChat(.direct, [ben])

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import VencejoAPI
 import VencejoProtobuf
@@ -58,7 +59,7 @@ import VencejoStore
     world.backend.drain()
     await world.server.shutdown()
     world.backend.close()
-    defer { World.remove(world.path) }
+    defer { TemporaryFolder.remove(world.path) }
     let source = try WhatsAppSource(path: "\(Self.folder)/\(file)")
     var outcome: Backend.ImportOutcome?
     for round in 0..<times {

@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 import VencejoAPI
 import VencejoCrypto
@@ -40,22 +41,7 @@ final class World: Sendable {
     backend.drain()
     await server.shutdown()
     backend.close()
-    Self.remove(path)
-  }
-
-  static func remove(_ path: String) {
-    guard let folder = opendir(path) else {
-      unlink(path)
-      return
-    }
-    while let entry = readdir(folder) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name != ".", name != ".." { remove(path + "/" + name) }
-    }
-    closedir(folder)
-    rmdir(path)
+    TemporaryFolder.remove(path)
   }
 
   func channel() throws -> Channel { try Channel(target) }

@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 import VencejoCrypto
 
@@ -7,29 +8,10 @@ import VencejoCrypto
 
 /// A folder that goes away with the test.
 final class Scratch: Sendable {
-  let path: String
+  private let folder: TemporaryFolder
+  var path: String { folder.path }
 
-  init() throws {
-    var template = Array("/tmp/vencejo-store-XXXXXX".utf8CString)
-    path = String(cString: try #require(mkdtemp(&template)))
-  }
-
-  deinit { Self.remove(path) }
-
-  static func remove(_ path: String) {
-    guard let folder = opendir(path) else {
-      unlink(path)
-      return
-    }
-    while let entry = readdir(folder) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name != ".", name != ".." { remove(path + "/" + name) }
-    }
-    closedir(folder)
-    rmdir(path)
-  }
+  init() throws { folder = try TemporaryFolder("store") }
 
   func write(_ name: String, _ bytes: [UInt8]) throws {
     let file = try #require(fopen(path + "/" + name, "w"))

@@ -84,10 +84,9 @@ extension CommandRunner {
 
   /// Goes on with a session and what this device keeps of its account.
   private func resume(_ session: Session) async {
-    do throws(RPCError) {
-      try await client.resume(session)
-    } catch {
-      await note("what this device keeps cannot be used: \(VisibleText.clean(error.message))")
+    await client.resume(session)
+    if let failure = client.storageFailure {
+      await note("what this device keeps cannot be used: \(VisibleText.clean(failure.message))")
     }
     // Written in an earlier run; the console says when they are sent.
     for pending in client.outbox.pending {

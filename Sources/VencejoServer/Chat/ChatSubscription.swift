@@ -239,10 +239,9 @@ final class ChatSubscription: Sendable {
 
   private static func closing(_ end: StreamEnd) -> EncodedMessage {
     var event = Chat.ClosingEvent()
+    event.retryDelay = end.retryDelay
     switch end {
-    case .draining:
-      event.reason = .serverDraining
-      event.retryDelay = Google.Duration(Duration.milliseconds(Int64.random(in: 0...10_000)))
+    case .draining: event.reason = .serverDraining
     case .revoked: event.reason = .sessionRevoked
     case .replaced: event.reason = .replacedByNewerStream
     case .aged: event.reason = .maxAge

@@ -1,5 +1,6 @@
 import Synchronization
 import VencejoHTTP2
+import VencejoProtobuf
 
 /// Why the server ends a stream.
 enum StreamEnd: Sendable, Hashable {
@@ -9,6 +10,11 @@ enum StreamEnd: Sendable, Hashable {
   case aged
   /// Its client took nothing for too long.
   case slow
+
+  /// How long clients should wait before they come again: not all at once to a server that starts.
+  var retryDelay: Google.Duration? {
+    self == .draining ? Google.Duration(Duration.milliseconds(Int64.random(in: 0...10_000))) : nil
+  }
 }
 
 /// One server-streaming call that stays open: what wakes its handler, and what ends it.

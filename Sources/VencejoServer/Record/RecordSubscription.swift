@@ -222,10 +222,9 @@ struct RecordSubscription {
   private func finish(_ stream: RecordStream) async throws {
     guard let end = stream.end else { throw CancellationError() }
     var event = Record.ClosingEvent()
+    event.retryDelay = end.retryDelay
     switch end {
-    case .draining:
-      event.reason = .serverDraining
-      event.retryDelay = Google.Duration(Duration.milliseconds(Int64.random(in: 0...10_000)))
+    case .draining: event.reason = .serverDraining
     case .revoked: event.reason = .sessionRevoked
     case .replaced: event.reason = .replacedByNewerStream
     case .aged: event.reason = .maxAge
